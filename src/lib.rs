@@ -33,9 +33,9 @@
 //!   [`source`]: its rows in memory;
 //! * [`search`]: warm-started search for `C`; [`cost_plane`]: the plane of two costs; [`blocks`]: training on
 //!   a store that is larger than memory; [`online`]: learning from rows that are seen once;
+//! * [`shards`]: fits whose rows are in other processes, or in pieces of a store, and what these answer;
 //! * [`front`]: the front door, [`fit()`] and [`front::search::Search`]: from a question to an
 //!   answer, all decisions in between;
-//! * [`shards`]: fits whose rows are in other processes, and what these answer;
 //! * [`model`]: what is left of a fit once it is over: saved, served, converted;
 //! * `python`: borrow, detach, call, map errors (feature `python` only).
 //!

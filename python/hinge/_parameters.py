@@ -286,7 +286,8 @@ _SOLVER = one_of("solver", SEARCH_SOLVERS).means("""
     "dual_cd" is dual coordinate descent with shrinking, "newton" is truncated Newton in the primal (through smooth
     approximations for the hinge). "auto" chooses by shape and loss, and hands a dual fit that stalls over to Newton.
     For comparison: "dual_cd_permuted", which visits all rows in every epoch, without shrinking, and
-    "dual_cd_online", which draws one random row at a time.
+    "dual_cd_online", which draws one random row at a time. Fits of a :class:`BlockStore` that is larger than
+    ``memory_budget`` are "dual_cd", or "newton" where that is asked for.
     """)
 
 _EVERY_SOLVER = one_of("solver", SOLVERS).means(

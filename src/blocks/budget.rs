@@ -66,7 +66,12 @@ fn state_bytes(store: &Store, settings: &BlockSettings<'_>, on_disk: bool) -> u6
 
 /// Bytes of page buffers.
 fn page_bytes() -> u64 {
-    BUFFERS * PAGE_ENTRIES as u64 * PAGE_ENTRY_BYTES
+    page_bytes_of(PAGE_ENTRIES as u64)
+}
+
+/// The same where no page has more entries than that.
+pub fn page_bytes_of(entries: u64) -> u64 {
+    BUFFERS * entries * PAGE_ENTRY_BYTES
 }
 
 /// How problems are trained: so many side by side, with their dual variables in files or not.

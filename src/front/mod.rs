@@ -28,9 +28,11 @@ use crate::loss::LossKind;
 use crate::matrix::Rows;
 use crate::pairs::map::Map;
 use crate::presolve::Presolved;
+use crate::shards::alone::{self, StoreFit};
+use crate::shards::pieces::StoreRows;
 use crate::source::mapped::StoreMap;
 use crate::store::reader::Store;
-use crate::{Error, Result, blocks};
+use crate::{Error, Result, blocks, shards};
 use source::Whole;
 
 /// For which targets a penalty other than the square of the weights is possible.
@@ -267,8 +269,26 @@ fn fit_store(
             let n_weights = map.as_ref().map_or(store.meta().n_cols, StoreMap::n_input);
             Ok(Outcome::of_blocks(found, n_weights, blocks::trainer::NAME))
         }
+        SolverKind::Newton if map.is_none() => {
+            blocks::trainer::check_row_count(store)?;
+            let classes = (0..).zip(cost.iter().copied()).collect();
+            let rows = StoreRows {
+                path: store.path().to_owned(),
+                n_columns: store.meta().n_cols,
+                classes,
+                lanes: tasks.len(),
+                budget: options.budget,
+                loss: spec.loss,
+                intercept: spec.intercept,
+                n_threads: 1,
+            };
+            let keep = options.keep.map(|keep| keep.path);
+            let StoreFit { solutions, loads } = shards::fit_store(rows, &spec.params, keep, monitor)?;
+            Ok(Outcome::of_solutions(solutions, store.meta().n_cols, None).of_loads(alone::NAME, loads))
+        }
         solver => {
-            let rule = "'auto' or 'dual_cd' for a store that is larger than memory_budget";
+            let rule = "'auto', 'dual_cd' or, with degree=1, 'newton' for a store that is larger than \
+                        memory_budget";
             Err(Error::Parameter { name: "solver", value: format!("{:?}", solver.name()), rule })
         }
     }

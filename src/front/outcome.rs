@@ -217,9 +217,14 @@ impl Outcome {
     }
 
     /// Says that a store was read once, into memory.
-    pub fn of_one_load(mut self) -> Self {
-        self.facts.iter_mut().for_each(|facts| facts.solver = IN_MEMORY);
-        self.loads = vec![1.0; self.facts.len()];
+    pub fn of_one_load(self) -> Self {
+        self.of_loads(IN_MEMORY, 1.0)
+    }
+
+    /// Says by which solver a store was read how often, for all problems.
+    pub fn of_loads(mut self, solver: &'static str, loads: f64) -> Self {
+        self.facts.iter_mut().for_each(|facts| facts.solver = solver);
+        self.loads = vec![loads; self.facts.len()];
         self
     }
 }

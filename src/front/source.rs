@@ -80,7 +80,7 @@ impl<'a> Checked<'a> {
 
     /// The rows as `scaled` where they have such a form.
     pub fn narrowest<'b>(&'b self, scaled: Option<&'b Scaled<'a>>) -> Matrix<'b> {
-        scaled.map_or(self.rows, |scaled| Layout::Scaled(scaled.view())).into()
+        self.rows.or_scaled(scaled).into()
     }
 
     /// Their degree-2 features.
@@ -89,8 +89,7 @@ impl<'a> Checked<'a> {
     /// [`Error::Scale`] where mapped rows are too large to compute with; those of [`Poly2::new`].
     pub fn mapped<'b>(&'b self, scaled: Option<&'b Scaled<'a>>, map: &'b Map) -> Result<Matrix<'b>> {
         check_mapped(&self.structure, map)?;
-        let rows = scaled.map_or(self.rows, |scaled| Layout::Scaled(scaled.view()));
-        Ok(Poly2::new(rows, map)?.into())
+        Ok(Poly2::new(self.rows.or_scaled(scaled), map)?.into())
     }
 }
 

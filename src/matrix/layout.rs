@@ -32,6 +32,16 @@ pub enum Layout<'a> {
     Scaled(ScaledView<'a>),
 }
 
+impl<'a> Layout<'a> {
+    /// The same rows as `scaled` where they have such a form.
+    pub fn or_scaled<'b>(&self, scaled: Option<&'b Scaled<'a>>) -> Layout<'b>
+    where
+        'a: 'b,
+    {
+        scaled.map_or(*self, |scaled| Layout::Scaled(scaled.view()))
+    }
+}
+
 macro_rules! from {
     ($($variant:ident: $view:ty),*) => {$(
         impl<'a> From<$view> for Layout<'a> {

@@ -15,6 +15,7 @@ use super::outcome::as_dict;
 use super::run::{callback_error, run, unwrap_callback};
 use super::search::{FoldArrays, PlanOptions, SearchCall, as_folds};
 use super::turns::Turns;
+use crate::front::Outcome;
 use crate::labels::Labels;
 use crate::matrix::{CsrValues, Value};
 use crate::memory::{self, CollectLarge};
@@ -253,7 +254,8 @@ pub fn fit_shards<'py>(
             None => shards::fit(&task, &mut exchange, monitor),
         }
     });
-    as_dict(py, unwrap_callback(result, &failed)?, false)
+    let solutions = unwrap_callback(result, &failed)?;
+    as_dict(py, Outcome::of_solutions(solutions, n_columns, None), false)
 }
 
 /// Searches for `C` on rows at shards, which have the folds: [`super::search::search`] with the exchange and

@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::wire::{Reader, ShardAnswer};
-use crate::matrix::csr::{CsrView, Structure};
+use crate::matrix::csr::CsrView;
 use crate::matrix::{Matrix, Value, kernels};
 use crate::memory::CollectLarge;
 use crate::presolve::{self, Cancelled, MergedColumns};
@@ -53,14 +53,14 @@ impl OwnColumns {
         (indptr, indices, values): (&[i64], &mut [i32], &[V]),
         n_cols: usize,
         cancelled: &Cancelled<'_>,
-    ) -> Result<Option<(Self, Structure)>> {
+    ) -> Result<Option<Self>> {
         let (view, structure) = CsrView::new(indptr, indices, values, n_cols)?;
         let Some(merged) = presolve::merge(&view, &structure, cancelled)? else { return Ok(None) };
         if merged.n_columns() as u64 >= EMPTY >> 1 {
             return Ok(None);
         }
         let column = number(indices, &merged);
-        Ok(Some((Self { column, merged }, structure)))
+        Ok(Some(Self { column, merged }))
     }
 
     /// Those of a store, which has numbered its columns by frequency: the first of `n_own` are called `names`

@@ -14,7 +14,6 @@ use crate::fit::newton::single::{Polish, Spread, minimise_polished};
 use crate::fit::newton::{Newton, Shape};
 use crate::fit::stop::{LaneReport, NewtonStop};
 use crate::fit::{Certificate, Intercept, Monitor, Params, Solution, SolverKind, Status};
-use crate::front::Outcome;
 use crate::{Result, labels};
 
 /// How often a fit whose gap rounding keeps above the tolerance goes on, and the share of the tolerance that
@@ -49,7 +48,7 @@ fn newton_of<'a, const L: usize>(
 ///
 /// # Errors
 /// Those of the exchange, [`crate::Error::Cancelled`], and [`crate::Error::Overflow`].
-pub fn fit(task: &ShardTask, exchange: &mut dyn Exchange, monitor: &dyn Monitor) -> Result<Outcome> {
+pub fn fit(task: &ShardTask, exchange: &mut dyn Exchange, monitor: &dyn Monitor) -> Result<Vec<Solution>> {
     let merging = Merging::find(task, exchange, monitor)?;
     fit_with(merging.as_ref(), task, exchange, monitor)
 }
@@ -60,12 +59,11 @@ pub(super) fn fit_with(
     task: &ShardTask,
     exchange: &mut dyn Exchange,
     monitor: &dyn Monitor,
-) -> Result<Outcome> {
-    let solutions = match merging {
-        None => fit_all(task, None, exchange, monitor)?,
-        Some(found) => fit_all(&found.task(task), merging, &mut Told::new(exchange, found), monitor)?,
-    };
-    Ok(Outcome::of_solutions(solutions, task.n_columns, None))
+) -> Result<Vec<Solution>> {
+    match merging {
+        None => fit_all(task, None, exchange, monitor),
+        Some(found) => fit_all(&found.task(task), merging, &mut Told::new(exchange, found), monitor),
+    }
 }
 
 /// Fits all problems of a task whose columns are those that travel.

@@ -8,7 +8,7 @@ use super::merge::Merging;
 use super::remote::{Lanes, Link, Remote, ShardTerms};
 use super::search::{ShardSearch, search_with};
 use super::shard::{ShardFolds, ShardRows};
-use super::tests::{Here, INTERCEPTS, LOSSES, Split, alone, classes_of, close, plan, score, weights};
+use super::tests::{Here, INTERCEPTS, LOSSES, Split, alone, classes_of, close, plan, score};
 use super::wire::Reader;
 use crate::fit::newton::factorisation::Form;
 use crate::fit::newton::preconditioner::Gram;
@@ -16,8 +16,7 @@ use crate::fit::newton::row_state::{Passes as _, RowState, TermPasses as _};
 use crate::fit::objective::Weighted;
 use crate::fit::routes::{FREQUENT_COLUMNS, SHARD_MATRIX_COLUMNS};
 use crate::fit::waves::Waves;
-use crate::fit::{Intercept, Params, Problem, Silent};
-use crate::front::Outcome;
+use crate::fit::{Intercept, Params, Problem, Silent, Solution};
 use crate::loss::{LossKind, SquaredHinge};
 use crate::matrix::csr::CsrView;
 use crate::matrix::design::Design;
@@ -53,7 +52,7 @@ impl Sparse {
     /// Its columns in an order of their own.
     fn number(&mut self) -> Option<OwnColumns> {
         let arrays = (&self.indptr[..], &mut self.indices[..], &self.values[..]);
-        let (own, _) = OwnColumns::number(arrays, self.n_cols, &|| false).unwrap()?;
+        let own = OwnColumns::number(arrays, self.n_cols, &|| false).unwrap()?;
         self.n_cols = own.n_columns();
         Some(own)
     }
@@ -283,9 +282,9 @@ fn own_columns_are_the_columns_of_the_rows() {
 }
 
 /// What a fit came to.
-fn outcome_of(found: &Outcome) -> (Vec<f64>, f64, crate::fit::Certificate, usize) {
-    let facts = found.facts[0];
-    (weights(found)[0].clone(), found.intercepts[0], facts.certificate, facts.n_iter)
+fn outcome_of(mut found: Vec<Solution>) -> (Vec<f64>, f64, crate::fit::Certificate, usize) {
+    let Solution { w, intercept, certificate, n_iter, .. } = found.swap_remove(0);
+    (w, intercept, certificate, n_iter)
 }
 
 #[test]
@@ -309,7 +308,7 @@ fn fits_are_those_without_merging_and_proved() {
                 let task = task_of(&here, wide, &here_rows[0], 1e-6);
                 let merging = Merging::ask(&task, &mut here, &Silent).unwrap();
                 assert_eq!(merging.as_ref().is_some_and(|m| m.n_columns() < wide.n_columns), merges);
-                outcome_of(&fit_with(merging.as_ref(), &task, &mut here, &Silent).unwrap())
+                outcome_of(fit_with(merging.as_ref(), &task, &mut here, &Silent).unwrap())
             };
             let (merged, plain) = (fit(usize::MAX, true), fit(usize::MAX, false));
             let best = alone(&problem, loss, 1e-9).certificate;
@@ -346,7 +345,7 @@ fn shards_with_columns_of_their_own_of_which_all_travel_fit_the_same() {
         let best = alone(&problem, loss, 1e-9).certificate;
         let mut here = Here::new(here_rows.clone(), 3);
         let task = task_of(&here, &wide, &here_rows[0], 1e-6);
-        let (w, b, certificate, _) = outcome_of(&fit_with(None, &task, &mut here, &Silent).unwrap());
+        let (w, b, certificate, _) = outcome_of(fit_with(None, &task, &mut here, &Silent).unwrap());
         assert!(certificate.relative_gap() <= 1e-6, "{loss:?} {k} {certificate:?}");
         assert!(certificate.primal >= best.dual && certificate.dual <= best.primal);
         let value = crate::fit::certificate::primal(&problem, loss, &w, b, &Silent).unwrap();

@@ -24,11 +24,16 @@
 //! [`search::search`] is the search for `C` of [`crate::search`] on shards: the lanes of a group are those of
 //! the same sums, and the decision values of held-out rows come to the client.
 //!
+//! A shard is a matrix in memory, or a block store of which pieces take turns there ([`pieces`]). Where the
+//! store is this process's own, so that nothing travels, that is Newton's method for a store that is larger
+//! than memory ([`alone`]).
+//!
 //! With [`checkpoint::Recorded`] between the two a fit survives the death of its client.
 //!
 //! A request is one round trip with a vector of the columns at most in each direction (times the lanes), and
 //! where steps are factorised a triangle of them.
 
+pub mod alone;
 mod ascent;
 pub mod checkpoint;
 pub mod columns;
@@ -46,6 +51,7 @@ pub mod start;
 pub mod task;
 pub mod wire;
 
+pub use alone::fit_store;
 pub use fit::fit;
 pub use search::{ShardSearch, search};
 pub use task::ShardTask;

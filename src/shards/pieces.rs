@@ -2,8 +2,8 @@
 //!
 //! What a fit knows of each row is in memory all the time, 14 numbers or so, and as many pieces as there is
 //! room for; the entries of the others come from the disk once a request, and not at all where it asks for
-//! none. Each piece answers as if it were a shard ([`Shard`]), and the answers of all of them are added in the
-//! order of the store: how it is cut into pieces decides the last digits of a fit, not where they are.
+//! none. Each piece answers as if it were a shard ([`Shard`]), and the answers of all of them are added in
+//! the order of the store: how it is cut into pieces decides the last digits of a fit, not where they are.
 //!
 //! The store has numbered its columns by frequency. Where vectors of columns are short the rows get back the
 //! numbers that the data's columns have; else these are the shard's own ([`OwnColumns`]).
@@ -12,7 +12,8 @@ use std::path::PathBuf;
 
 use super::columns::OwnColumns;
 use super::shard::{CLASSES, Shard, ShardFacts, ShardFolds, ShardRows};
-use super::wire::{AnswerKind, Op, Reader, ShardAnswer};
+use super::wire::{Op, Reader, ShardAnswer, SumsKind};
+use crate::blocks::budget;
 use crate::fit::routes::{SHARD_OWN_COLUMNS, SHARD_PIECE_COLUMNS, SHARD_PIECE_ENTRIES};
 use crate::fit::{Intercept, Monitor};
 use crate::loss::LossKind;
@@ -58,7 +59,7 @@ pub struct StoreRows {
 }
 
 /// How a store is cut.
-pub struct Cut {
+pub struct PieceCut {
     /// Pages of each piece, in the order of the file.
     pub blocks: Vec<Vec<u32>>,
     /// How many of them, the first ones, stay in memory; the others take turns.
@@ -89,21 +90,25 @@ impl StoreRows {
     ///
     /// # Errors
     /// [`Error::Budget`].
-    pub fn cut(&self, store: &Store) -> Result<Cut> {
-        let entry = store.width().entry_bytes() as u64;
-        let columns = if self.has_own_columns() { store.meta().n_used } else { self.n_columns } as u64;
+    pub fn cut(&self, store: &Store) -> Result<PieceCut> {
+        let meta = store.meta();
+        let columns = if self.has_own_columns() { meta.n_used } else { self.n_columns } as u64;
         let (lanes, travelling) = (self.lanes.min(CLASSES) as u64, self.n_columns as u64);
         let vectors = 8 * lanes * (VECTORS * columns + TRAVELLING * travelling);
-        let states = store.meta().n_rows * (ROW_BYTES + LANE_BYTES * lanes) + vectors;
-        let least = entry * store.pages().iter().map(|page| u64::from(page.nnz)).max().unwrap_or(0).max(1);
-        if states + least > self.budget {
-            let (rows, columns) = (store.meta().n_rows, self.n_columns);
+        let states = meta.n_rows * (ROW_BYTES + LANE_BYTES * lanes) + vectors;
+        let page = store.pages().iter().map(|page| u64::from(page.nnz)).max().unwrap_or(0).max(1);
+        let entry = store.width().entry_bytes() as u64;
+        // Of the piece that is read: its entries, and its stored bytes with those of the next one.
+        let turning = entry + 2 * store.file_bytes().div_ceil(meta.nnz.max(1));
+        let (least, needed) = (page * turning, states + budget::page_bytes_of(page));
+        if needed + least > self.budget {
+            let (rows, columns) = (meta.n_rows, self.n_columns);
             let parts = format!("what is known of {rows} rows, vectors of {columns} columns, a page of rows");
-            return Err(Error::Budget { budget: self.budget, needed: states + least, parts });
+            return Err(Error::Budget { budget: self.budget, needed: needed + least, parts });
         }
-        let left = self.budget - states;
+        let left = self.budget - needed;
         let usual = SHARD_PIECE_ENTRIES.max(SHARD_PIECE_COLUMNS * self.n_columns) as u64;
-        let most = (left / SHARE).min(usual * entry).max(least) / entry;
+        let most = (left / SHARE).min(usual * turning).max(least) / turning;
         let (mut blocks, mut entries) = (vec![Vec::new()], 0);
         for (k, page) in (0..).zip(store.pages()) {
             if entries + u64::from(page.nnz) > most && entries > 0 {
@@ -113,9 +118,35 @@ impl StoreRows {
             entries += u64::from(page.nnz);
             blocks.last_mut().expect("one at least").push(k);
         }
-        let room = (left / (most * entry)) as usize;
-        let n_held = if blocks.len() <= room { blocks.len() } else { room - 1 };
-        Ok(Cut { blocks, n_held })
+        let held = |left: u64| (left / (most * entry)) as usize;
+        let n_held = if held(left) >= blocks.len() { blocks.len() } else { held(left - most * turning) };
+        Ok(PieceCut { blocks, n_held })
+    }
+
+    /// Reads the store, and calls `f` with its pieces.
+    ///
+    /// # Errors
+    /// Those of [`Self::open`], [`Self::cut`], of the store and of `f`.
+    pub fn with_pieces<T>(
+        &self,
+        monitor: &dyn Monitor,
+        f: impl FnOnce(PieceRows<'_>, &mut Loader<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let store = &self.open()?;
+        let cut = &self.cut(store)?;
+        std::thread::scope(|scope| {
+            let fetch = Fetch::start(scope, store, &cut.blocks, Vec::new(), false, monitor)?;
+            let (mut loader, own) = Loader::new(self, cut, fetch, monitor)?;
+            let own = own.as_ref();
+            let (pieces, facts) = loader.survey(own)?;
+            let n_cols = own.map_or(self.n_columns, OwnColumns::n_columns);
+            let pointers: Vec<Vec<i64>> =
+                pieces.iter().map(|piece| memory::zeros(piece.n_rows + 1)).collect();
+            let empty = CsrView::<i32, f32>::of_distinct;
+            let absent = pointers.iter().map(|pointers| Ok(empty(pointers, &[], &[], n_cols)?.into()));
+            let absent: Vec<Matrix<'_>> = absent.collect::<Result<_>>()?;
+            f(PieceRows { pieces: &pieces, absent: &absent, own, facts }, &mut loader)
+        })
     }
 
     fn has_own_columns(&self) -> bool {
@@ -124,7 +155,7 @@ impl StoreRows {
 }
 
 /// The rows of a piece, but for their entries.
-pub struct Piece {
+pub struct StorePiece {
     n_rows: usize,
     ids: Vec<u32>,
     classes: Vec<u32>,
@@ -143,6 +174,7 @@ pub struct Loader<'a> {
     facts: RowFacts,
     /// What the columns are called in the data, where rows are to have these numbers.
     names: Vec<u32>,
+    loaded_rows: u64,
     monitor: &'a dyn Monitor,
 }
 
@@ -153,7 +185,7 @@ impl<'a> Loader<'a> {
     /// Those of the store; [`Error::Memory`].
     pub fn new(
         data: &'a StoreRows,
-        Cut { blocks, n_held }: &'a Cut,
+        PieceCut { blocks, n_held }: &'a PieceCut,
         fetch: Fetch<'a>,
         monitor: &'a dyn Monitor,
     ) -> Result<(Self, Option<OwnColumns>)> {
@@ -169,14 +201,15 @@ impl<'a> Loader<'a> {
         let arenas = sizes.map(|(rows, entries)| Arena::new(store.width(), n_cols, rows, entries));
         let (arenas, facts) = (arenas.collect::<Result<Vec<_>>>()?, RowFacts::default());
         let loaded = arenas.iter().map(|_| None).collect();
-        Ok((Self { data, blocks, fetch, arenas, loaded, facts, names, monitor }, own))
+        let loaded_rows = 0;
+        Ok((Self { data, blocks, fetch, arenas, loaded, facts, names, loaded_rows, monitor }, own))
     }
 
     /// Reads all pieces, and says what is in them.
     ///
     /// # Errors
-    /// Those of the store, [`Error::Overflow`] for costs that are too large.
-    pub fn survey(&mut self, own: Option<&OwnColumns>) -> Result<(Vec<Piece>, ShardFacts)> {
+    /// Those of the store.
+    pub fn survey(&mut self, own: Option<&OwnColumns>) -> Result<(Vec<StorePiece>, ShardFacts)> {
         let (mut pieces, mut all) = (Vec::with_capacity(self.blocks.len()), ShardFacts::default());
         for k in 0..self.blocks.len() {
             self.load(k)?;
@@ -189,12 +222,17 @@ impl<'a> Loader<'a> {
             let ids: Vec<u32> = (0..n_rows as u32).filter(|i| of_row(*i as usize).1 > 0.0).collect_large();
             let classes = ids.iter().map(|i| of_row(*i as usize).0).collect_large();
             let cost = ids.iter().map(|i| of_row(*i as usize).1).collect_large();
-            let piece = Piece { n_rows, ids, classes, cost };
+            let piece = StorePiece { n_rows, ids, classes, cost };
             let rows = self.rows(k);
             all.join(&piece.rows(&rows, self.data, own, None).facts());
             pieces.push(piece);
         }
         Ok((pieces, all))
+    }
+
+    /// Readings of the whole store so far.
+    pub fn readings(&self) -> f64 {
+        self.loaded_rows as f64 / self.fetch.store().meta().n_rows.max(1) as f64
     }
 
     fn arena_of(&self, k: usize) -> usize {
@@ -206,9 +244,10 @@ impl<'a> Loader<'a> {
         if self.loaded[place].replace(k) == Some(k) {
             return Ok(());
         }
-        let Self { blocks, fetch, arenas, loaded, facts, names, monitor, .. } = self;
+        let Self { blocks, fetch, arenas, loaded, facts, names, monitor, loaded_rows, .. } = self;
         let (store, pages, arena) = (fetch.store(), &blocks[k], &mut arenas[place]);
         let (n_rows, nnz) = store.size(pages);
+        *loaded_rows += n_rows as u64;
         arena.keep(&[]);
         let filled = fetch.with(k, |bytes| {
             arena.fill(n_rows, nnz, |free| store.decode_into(pages, bytes, free, facts, *monitor))
@@ -229,7 +268,7 @@ impl<'a> Loader<'a> {
     }
 }
 
-impl Piece {
+impl StorePiece {
     fn rows<'b>(
         &'b self,
         rows: &'b Matrix<'b>,
@@ -251,23 +290,16 @@ impl Piece {
     }
 }
 
-/// Rows of the pieces without their entries.
-pub struct AbsentRows(Vec<Vec<i64>>);
-
-impl AbsentRows {
-    /// Of all pieces.
-    pub fn of(pieces: &[Piece]) -> Self {
-        Self(pieces.iter().map(|piece| memory::zeros(piece.n_rows + 1)).collect())
-    }
-
-    /// As matrices of so many columns.
-    ///
-    /// # Errors
-    /// None: rows without entries are right.
-    pub fn matrices(&self, n_cols: usize) -> Result<Vec<Matrix<'_>>> {
-        let view = CsrView::<i32, f32>::of_distinct;
-        self.0.iter().map(|pointers| Ok(view(pointers, &[], &[], n_cols)?.into())).collect()
-    }
+/// The pieces of a store that was read once.
+#[derive(Clone, Copy)]
+pub struct PieceRows<'s> {
+    /// The pieces.
+    pub pieces: &'s [StorePiece],
+    /// Their rows without entries.
+    absent: &'s [Matrix<'s>],
+    own: Option<&'s OwnColumns>,
+    /// What a client has to know of all of them.
+    pub facts: ShardFacts,
 }
 
 /// The splits of a search.
@@ -287,12 +319,12 @@ impl PieceFolds {
     /// Those of the store; [`Error::Labels`] for rows that there are not.
     pub fn cut(
         splits: &[Fold],
-        data: &StoreRows,
-        store: &Store,
-        pieces: &[Piece],
+        loader: &Loader<'_>,
+        pieces: &[StorePiece],
         monitor: &dyn Monitor,
     ) -> Result<Self> {
-        let found = store.facts_by_place(monitor)?;
+        let data = loader.data;
+        let found = loader.fetch.store().facts_by_place(monitor)?;
         let n = found.numbers.len();
         let mut places: Vec<[u32; 2]> = memory::filled([0; 2], n);
         let (mut facts, mut first) = (Vec::with_capacity(pieces.len()), 0);
@@ -351,9 +383,7 @@ impl PieceFolds {
 
 /// A store in the course of a fit, or of a search.
 pub struct StoreShard<'s, 'a> {
-    pieces: &'s [Piece],
-    absent: &'s [Matrix<'s>],
-    own: Option<&'s OwnColumns>,
+    rows: PieceRows<'s>,
     folds: Option<&'s PieceFolds>,
     loader: &'s mut Loader<'a>,
     shards: Vec<Shard<'s>>,
@@ -363,21 +393,21 @@ pub struct StoreShard<'s, 'a> {
 impl<'s, 'a> StoreShard<'s, 'a> {
     /// Before the first request.
     pub fn new(
-        (pieces, absent): (&'s [Piece], &'s [Matrix<'s>]),
-        own: Option<&'s OwnColumns>,
+        rows: PieceRows<'s>,
         folds: Option<&'s PieceFolds>,
         loader: &'s mut Loader<'a>,
         monitor: &'s dyn Monitor,
     ) -> Self {
-        let mut found = Self { pieces, absent, own, folds, loader, shards: Vec::new(), monitor };
-        found.shards = (0..pieces.len()).map(|k| Shard::new(found.absent(k), monitor)).collect();
+        let mut found = Self { rows, folds, loader, shards: Vec::new(), monitor };
+        found.shards = (0..rows.pieces.len()).map(|k| Shard::new(found.absent(k), monitor)).collect();
         found
     }
 
     /// A piece whose entries are not in memory.
     fn absent(&self, k: usize) -> ShardRows<'s> {
         let folds = self.folds.map(|folds| folds.of_piece(k));
-        self.pieces[k].rows(&self.absent[k], self.loader.data, self.own, folds)
+        let PieceRows { pieces, absent, own, .. } = self.rows;
+        pieces[k].rows(&absent[k], self.loader.data, own, folds)
     }
 
     /// Does what a request says.
@@ -386,25 +416,28 @@ impl<'s, 'a> StoreShard<'s, 'a> {
     /// Those of [`Shard::answer`] and of the store.
     pub fn answer(&mut self, words: &[f64]) -> Result<ShardAnswer> {
         let mut answers: Vec<ShardAnswer> = Vec::new();
-        for k in 0..self.pieces.len() {
+        for k in 0..self.shards.len() {
             let answer = self.ask(k, words)?;
             let (first, others) = self.shards.split_at_mut(1);
             if let Some(shard) = k.checked_sub(1).map(|k| &mut others[k]) {
                 shard.share_columns(&first[0]);
             }
             match answers.first_mut() {
-                Some(sum) if answer.kind == AnswerKind::Sums => sum.join(&answer)?,
-                Some(_) if answer.kind == AnswerKind::Columns => {}
+                Some(sum) if answer.kind == SumsKind::Sums => sum.join(&answer)?,
+                Some(_) if answer.kind == SumsKind::Columns => {}
                 _ => answers.push(answer),
             }
         }
-        let mut found = ShardAnswer { sums: Vec::new(), ..answers[0].clone() };
-        found.sums = match (found.kind, self.folds) {
-            (AnswerKind::HeldOut, Some(folds)) => folds.woven(self.shards[0].folds_of_lanes(), &answers)?,
-            (AnswerKind::Hash, _) => joined_hashes(&answers),
-            _ => std::mem::take(&mut answers[0].sums),
+        let of_all = match (answers[0].kind, self.folds) {
+            (SumsKind::HeldOut, Some(folds)) => Some(folds.woven(self.shards[0].folds_of_lanes(), &answers)?),
+            (SumsKind::Hash, _) => Some(joined_hashes(&answers)),
+            _ => None,
         };
-        Ok(found)
+        let first = answers.swap_remove(0);
+        Ok(match of_all {
+            Some(sums) => ShardAnswer { sums, ..first },
+            None => first,
+        })
     }
 
     /// What a piece answers. After an error it knows nothing.
@@ -416,7 +449,7 @@ impl<'s, 'a> StoreShard<'s, 'a> {
         if !reader.is_empty() {
             self.loader.load(k)?;
             let rows = self.loader.rows(k);
-            let here = self.pieces[k].rows(&rows, self.loader.data, self.own, absent.folds);
+            let here = self.rows.pieces[k].rows(&rows, self.loader.data, self.rows.own, absent.folds);
             let mut awake = shard.moved_to(here, monitor);
             awake.answer_while(&mut reader, &mut answer, |_| true)?;
             shard = awake.moved_to(absent, monitor);

@@ -11,19 +11,18 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
 use super::columns::OwnColumns;
-use super::pieces::{AbsentRows, Loader, PieceFolds, StoreRows, StoreShard};
+use super::pieces::{PieceFolds, StoreRows, StoreShard};
 use super::shard::{Shard, ShardFacts, ShardFolds, ShardRows};
 use super::wire::ShardAnswer;
 use crate::fit::routes::SHARD_OWN_COLUMNS;
 use crate::fit::{Intercept, Monitor};
-use crate::front::Checked;
 use crate::loss::LossKind;
 use crate::matrix::CsrValues;
 use crate::matrix::csr::{CsrView, Structure};
 use crate::matrix::dense::DenseView;
+use crate::matrix::layout::Layout;
 use crate::memory::CollectLarge;
 use crate::search::folds::Fold;
-use crate::source::fetch::Fetch;
 use crate::{Error, Result, memory, parallel};
 
 /// A matrix with memory of its own.
@@ -51,8 +50,8 @@ pub enum OwnedRows {
 }
 
 impl OwnedRows {
-    fn checked(&self) -> Result<Checked<'_>> {
-        let (rows, structure) = match self {
+    fn checked(&self) -> Result<Layout<'_>> {
+        let (rows, structure): (Layout<'_>, Structure) = match self {
             Self::Sparse { indptr, indices, values: CsrValues::F32(values), n_cols } => {
                 let (rows, structure) = CsrView::new(indptr, indices, values, *n_cols)?;
                 (rows.into(), structure)
@@ -71,11 +70,11 @@ impl OwnedRows {
             }
         };
         structure.check_solvable()?;
-        Ok(Checked { rows, structure })
+        Ok(rows)
     }
 
     /// Checks the rows and numbers their columns anew, where they are sparse and have many.
-    fn number_columns(&mut self, stop: &Stop) -> Result<Option<(OwnColumns, Structure)>> {
+    fn number_columns(&mut self, stop: &Stop) -> Result<Option<OwnColumns>> {
         let Self::Sparse { indptr, indices, values, n_cols } = self else { return Ok(None) };
         if *n_cols < SHARD_OWN_COLUMNS {
             return Ok(None);
@@ -85,20 +84,19 @@ impl OwnedRows {
             CsrValues::F32(values) => OwnColumns::number((indptr, indices, values), *n_cols, &is_stopped)?,
             CsrValues::F64(values) => OwnColumns::number((indptr, indices, values), *n_cols, &is_stopped)?,
         };
-        if let Some((own, _)) = &found {
+        if let Some(own) = &found {
             *n_cols = own.n_columns();
         }
         Ok(found)
     }
 
     /// The rows after that.
-    fn numbered(&self, structure: Structure) -> Result<Checked<'_>> {
+    fn numbered(&self) -> Result<Layout<'_>> {
         let Self::Sparse { indptr, indices, values, n_cols } = self else { unreachable!("sparse rows") };
-        let rows = match values {
+        Ok(match values {
             CsrValues::F32(values) => CsrView::of_distinct(indptr, indices, values, *n_cols)?.into(),
             CsrValues::F64(values) => CsrView::of_distinct(indptr, indices, values, *n_cols)?.into(),
-        };
-        Ok(Checked { rows, structure })
+        })
     }
 
     fn n_rows(&self) -> usize {
@@ -287,12 +285,12 @@ fn answer_all(
     }
     let own = data.rows.number_columns(stop)?;
     let checked = match &own {
-        Some((_, structure)) => data.rows.numbered(*structure)?,
+        Some(_) => data.rows.numbered()?,
         None => data.rows.checked()?,
     };
-    let own = own.as_ref().map(|(own, _)| own);
-    let scaled = checked.rows.scaled();
-    let rows = checked.narrowest(scaled.as_ref());
+    let own = own.as_ref();
+    let scaled = checked.scaled();
+    let rows = checked.or_scaled(scaled.as_ref()).into();
     let ids: Vec<u32> = (0..n as u32).filter(|i| data.cost[*i as usize] > 0.0).collect_large();
     let classes: Vec<u32> = ids.iter().map(|i| data.classes[*i as usize]).collect_large();
     let cost: Vec<f64> = ids.iter().map(|i| data.cost[*i as usize]).collect_large();
@@ -320,26 +318,17 @@ fn answer_store(
     inbox: &Receiver<Message>,
     outbox: &Sender<Result<ShardAnswer>>,
 ) -> Result<()> {
-    let store = &data.open()?;
-    let cut = &data.cut(store)?;
-    std::thread::scope(|scope| {
-        let fetch = Fetch::start(scope, store, &cut.blocks, Vec::new(), false, stop)?;
-        let (mut loader, own) = Loader::new(data, cut, fetch, stop)?;
-        let own = own.as_ref();
-        let (pieces, facts) = loader.survey(own)?;
-        let absent = AbsentRows::of(&pieces);
-        let absent = absent.matrices(own.map_or(data.n_columns, OwnColumns::n_columns))?;
+    data.with_pieces(stop, |rows, loader| {
         // Nobody waits if the shard is being dropped.
-        let _ = ready.send(Ok(facts));
+        let _ = ready.send(Ok(rows.facts));
         let mut folds = None;
         loop {
-            let rows = (&pieces[..], &absent[..]);
-            let mut shard = StoreShard::new(rows, own, folds.as_ref(), &mut loader, stop);
+            let mut shard = StoreShard::new(rows, folds.as_ref(), loader, stop);
             let Some(splits) = answer_some(|request| shard.answer(request), inbox, outbox) else {
                 return Ok(());
             };
             drop(shard);
-            folds = Some(PieceFolds::cut(&splits, data, store, &pieces, stop)?);
+            folds = Some(PieceFolds::cut(&splits, loader, rows.pieces, stop)?);
         }
     })
 }

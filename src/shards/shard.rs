@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::columns::{OwnColumns, TravellingColumns};
-use super::wire::{AnswerKind, Op, Reader, ShardAnswer};
+use super::wire::{Op, Reader, ShardAnswer, SumsKind};
 use crate::fit::certificate::{self, Duals, RowTotals};
 use crate::fit::intercept;
 use crate::fit::newton::factorisation;
@@ -260,19 +260,19 @@ impl<'a> Shard<'a> {
                     self.running = self.begin(op, reader)?;
                 }
                 Op::Hash => {
-                    answer.kind = AnswerKind::Hash;
+                    answer.kind = SumsKind::Hash;
                     for hash in self.rows.hashes() {
                         answer.sums.extend([f64::from((hash >> 32) as u32), f64::from(hash as u32)]);
                     }
                 }
                 Op::Survey => {
-                    answer.kind = AnswerKind::Columns;
+                    answer.kind = SumsKind::Columns;
                     if let Some(own) = self.rows.own {
                         own.survey(&mut answer.sums);
                     }
                 }
                 Op::Travelling => {
-                    answer.kind = AnswerKind::Columns;
+                    answer.kind = SumsKind::Columns;
                     if let Some((n, columns)) = self.columns.travelling() {
                         answer.sums.push(n as f64);
                         answer.sums.extend(columns.into_iter().map(f64::from));
@@ -528,7 +528,7 @@ impl<'a, const L: usize> ShardSide<'a, L> {
         let group = self.group.as_ref().filter(|_| op == Op::HeldOut);
         let group =
             group.ok_or(Error::Shape { what: "operations of a search", expected: 0, found: op as usize })?;
-        answer.kind = AnswerKind::HeldOut;
+        answer.kind = SumsKind::HeldOut;
         for (l, fold) in group.of_lanes.iter().enumerate() {
             let test = &group.folds.folds[*fold].test;
             answer.sums.extend(test.iter().map(|i| self.state.z[*i as usize][l]));

@@ -1,5 +1,6 @@
 //! Fits over shards in this process, against fits in memory.
 
+use super::ShardTask;
 use super::checkpoint::Recorded;
 use super::points::RemotePoints;
 use super::proof::{Claimed, prove};
@@ -7,7 +8,6 @@ use super::remote::{Exchange, Lanes, Link, Remote, RemoteCorners, ShardTerms};
 use super::search::{ShardSearch, search};
 use super::shard::{Shard, ShardFacts, ShardFolds, ShardRows};
 use super::wire::{Op, Request, ShardAnswer};
-use super::{ShardTask, fit};
 use crate::fit::newton::dual_step::Affordable;
 use crate::fit::newton::hinge::Corners as _;
 use crate::fit::newton::polish::DualPoints;
@@ -15,7 +15,7 @@ use crate::fit::newton::row_state::{Passes as _, TermPasses as _};
 use crate::fit::newton::{Newton, Shape};
 use crate::fit::stop::NewtonStop;
 use crate::fit::waves::Waves;
-use crate::fit::{Intercept, Params, Problem, Silent, Solution, SolverKind, Start, Status, auto};
+use crate::fit::{Intercept, Monitor, Params, Problem, Silent, Solution, SolverKind, Start, Status, auto};
 use crate::front::{Outcome, Weights};
 use crate::labels::{Labels, MultiClass};
 use crate::loss::LossKind;
@@ -29,6 +29,12 @@ use proptest::prelude::*;
 
 pub(super) const LOSSES: [LossKind; 4] =
     [LossKind::SquaredHinge, LossKind::Logistic, LossKind::ModifiedHuber, LossKind::Hinge];
+
+/// [`super::fit`] as callers see it.
+fn fit(task: &ShardTask, exchange: &mut dyn Exchange, monitor: &dyn Monitor) -> Result<Outcome> {
+    let solutions = super::fit(task, exchange, monitor)?;
+    Ok(Outcome::of_solutions(solutions, task.n_columns, None))
+}
 
 /// Shards in this process; in some rounds one begins anew.
 pub(super) struct Here<'a> {
@@ -134,7 +140,7 @@ fn fit_over(
     (outcome, here.rounds)
 }
 
-pub(super) fn weights(outcome: &Outcome) -> &[Vec<f64>] {
+fn weights(outcome: &Outcome) -> &[Vec<f64>] {
     match &outcome.weights {
         Weights::Dense(weights) => weights,
         _ => unreachable!("binary problems"),

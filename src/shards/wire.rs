@@ -331,7 +331,7 @@ impl<'a> Reader<'a> {
 
 /// What the sums of an answer are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AnswerKind {
+pub enum SumsKind {
     /// Sums.
     #[default]
     Sums,
@@ -347,7 +347,7 @@ pub enum AnswerKind {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ShardAnswer {
     /// What the sums are, if a shard's own.
-    pub kind: AnswerKind,
+    pub kind: SumsKind,
     /// To be added.
     pub sums: Vec<f64>,
     /// Of which the largest counts.

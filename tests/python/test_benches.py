@@ -428,6 +428,7 @@ def test_synthetic_documents(compare):
         ("growth.py", ["--largest", "1e6", "--losses", "squared_hinge"], 4),
         ("reader.py", ["--sets", "zipf-1e5", "--repeat", "1"], 4),
         ("presolve_cost.py", ["--sets", "zipf-1e6", "--repeat", "1"], 2),
+        ("store_solvers.py", ["--sets", "generated", "--losses", "logistic", "--tols", "1e-2"], 2),
     ],
 )
 def test_smaller_measurements(tmp_path, script, words, count):
@@ -435,7 +436,7 @@ def test_smaller_measurements(tmp_path, script, words, count):
     run(f"compare/{script}", *words, "--output", table)
     rows = read(table)
     assert len(rows) == count
-    timed = "copy_s" if script == "presolve_cost.py" else "seconds"
+    timed = {"presolve_cost.py": "copy_s", "store_solvers.py": "newton"}.get(script, "seconds")
     assert all(float(row[timed]) > 0 for row in rows)
 
 

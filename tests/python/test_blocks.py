@@ -375,6 +375,44 @@ def test_threads_change_no_bit(large):
     assert models[0].intercept_ == models[1].intercept_
 
 
+@pytest.mark.parametrize(
+    ("estimator", "parameters"),
+    [
+        (LinearSVC, {}),
+        (LinearSVC, {"loss": "hinge", "fit_intercept": False}),
+        (LogisticRegression, {"class_weight": "balanced", "intercept_scaling": 2.0}),
+    ],
+)
+def test_newton_on_pieces_reaches_the_optimum_of_memory(large, estimator, parameters):
+    X, y, store = large
+    given = {"C": 0.5, "tol": 1e-4, "solver": "newton", **parameters}
+    model, exact = estimator(memory_budget=BUDGET, **given), estimator(**given)
+    proof, twin = model.fit(store).certificate_, exact.fit(X, y).certificate_
+    assert proof.solver == ("block_newton",)
+    assert proof.converged
+    assert proof.primal[0] >= twin.dual[0]
+    assert twin.primal[0] >= proof.dual[0]
+    assert (model.predict(X[:5000]) == exact.predict(X[:5000])).mean() > 0.99
+    two = estimator(memory_budget=BUDGET, n_jobs=2, **given).fit(store)
+    np.testing.assert_array_equal(two.coef_, model.coef_)
+
+
+def test_newton_on_pieces_goes_on_from_its_checkpoint(large, tmp_path):
+    _, _, store = large
+    given = {"tol": 1e-6, "solver": "newton", "memory_budget": BUDGET}
+    quiet, path = LinearSVC(**given).fit(store), tmp_path / "fit"
+    first = LinearSVC(checkpoint=path, **given).fit(store)
+    again = LinearSVC(checkpoint=path, **given).fit(store)
+    for model in (first, again):
+        np.testing.assert_array_equal(model.coef_, quiet.coef_)
+    with pytest.raises(ValueError, match="belongs to another fit"):
+        LinearSVC(C=2.0, checkpoint=path, **given).fit(store)
+    with pytest.raises(ValueError, match="fit"):
+        LinearSVC(checkpoint=path, memory_budget=BUDGET).fit(store)
+    with pytest.raises(ValueError, match="memory_budget must be at least"):
+        LinearSVC(solver="newton", memory_budget=1_000_000).fit(store)
+
+
 def test_dual_variables_in_a_file_and_training_while_reading(large, tmp_path):
     X, y, store = large
     given = {"loss": "hinge", "C": 0.05, "tol": 1e-3, "memory_budget": BUDGET, "checkpoint": tmp_path / "c"}
@@ -401,7 +439,8 @@ def test_refusals_of_fits(large, tmp_path):
     for model, match in [
         (LinearSVC(memory_budget=1000), "memory_budget must be at least"),
         (LinearSVC(memory_budget="much"), "memory_budget must be"),
-        (LinearSVC(memory_budget=BUDGET, solver="newton"), "solver must be 'auto' or 'dual_cd'"),
+        (LinearSVC(memory_budget=BUDGET, solver="newton", degree=2), "solver must be 'auto', 'dual_cd' or, with deg"),
+        (LinearSVC(memory_budget=BUDGET, solver="primal_cd"), "solver must be 'auto', 'dual_cd' or, with degree=1"),
         (LinearSVC(block_options={"caches": 1}), "caches"),
         (LinearSVC(block_options={"cache": "best"}), "cache"),
         (LinearSVC(memory_budget=BUDGET, block_options={"cache_share": 2}), "cache_share"),

@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hinge::fit::{Intercept, Params, Silent, Status};
-use hinge::front::{Outcome, Weights};
+use hinge::blocks::checkpoint::CheckpointOptions;
+use hinge::fit::{Intercept, Monitor, Params, Silent, SolverKind, Status};
+use hinge::front::{Blocks, Outcome, Source, Spec, Targets, Weights};
 use hinge::loss::LossKind;
 use hinge::shards::pieces::StoreRows;
 use hinge::shards::remote::Exchange;
@@ -40,7 +42,7 @@ impl Threads {
         let (facts, params) = (self.facts(), Params { tol: 1e-4, ..Params::default() });
         let n_shards = facts.n_shards;
         let task = ShardTask { facts, scale: 1.0, n_shards, n_columns, n_classes, loss, intercept, params };
-        shards::fit(&task, self, &Silent)
+        Ok(Outcome::of_solutions(shards::fit(&task, self, &Silent)?, n_columns, None))
     }
 }
 
@@ -97,8 +99,8 @@ fn bits(outcome: &Outcome) -> Vec<u64> {
 }
 
 /// Some pieces of rows of so many lanes.
-const SMALL: u64 = 4_800_000;
-const SMALL_LANES: u64 = 7_600_000;
+const SMALL: u64 = 11_000_000;
+const SMALL_LANES: u64 = 13_600_000;
 
 #[test]
 fn a_store_answers_as_its_pieces_in_memory_would() {
@@ -129,7 +131,7 @@ fn rows_of_equal_values_and_many_columns_end_at_the_same_optimum() {
     let mut all = Vec::new();
     for n_columns in [D, 50_000] {
         for budget in [SMALL, 1 << 40] {
-            let rows = in_store(&store, n_columns, loss, intercept, budget);
+            let rows = in_store(&store, n_columns, loss, intercept, budget + 40 * n_columns as u64);
             assert_eq!(rows.cut(&store).unwrap().blocks.len() == 1, budget > SMALL);
             let mut shards = Threads(vec![Served::start(rows).unwrap()]);
             assert_eq!(shards.facts().n_rows, N);
@@ -141,6 +143,48 @@ fn rows_of_equal_values_and_many_columns_end_at_the_same_optimum() {
     }
     for (one, other) in all.iter().flat_map(|one| all.iter().map(move |other| (one, other))) {
         assert!(one.relative_gap() <= 1e-4 && one.primal >= other.dual, "{one:?} {other:?}");
+    }
+}
+
+#[test]
+fn newton_on_a_store_is_a_shard_alone_and_goes_on_from_its_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let (budget, file) = (SMALL, folder.path().join("fit.hinge"));
+    for (n_classes, loss) in [(2, LossKind::Hinge), (3, LossKind::Logistic)] {
+        let store = build(&data(n_classes, false), folder.path());
+        let budget = budget * u64::from(n_classes) / 2;
+        let params = Params { tol: 1e-4, solver: SolverKind::Newton, ..Params::default() };
+        let spec = Spec { loss, params, ..Spec::default() };
+        let fit = |keep: bool, monitor: &dyn Monitor| {
+            let keep = keep.then_some(CheckpointOptions { path: &file, seconds: 0.0 });
+            let blocks = Blocks { in_memory: Some(false), keep, ..Blocks::within(budget) };
+            let source = Source::Store(&store, blocks);
+            hinge::fit(&source, &Targets::Stored, &FACTORS[..n_classes as usize], &spec, monitor)
+        };
+        let quiet = fit(false, &Silent).unwrap();
+        assert!(quiet.facts.iter().all(|facts| facts.status == Status::Converged));
+        assert!(quiet.facts.iter().all(|facts| facts.solver == "block_newton") && quiet.loads[0] > 3.0);
+        let mut shards =
+            Threads(vec![Served::start(in_store(&store, D, loss, Intercept::Free, budget)).unwrap()]);
+        let twin = shards.fit(D, n_classes, loss, Intercept::Free).unwrap();
+        for (one, other) in quiet.facts.iter().zip(&twin.facts) {
+            let (one, other) = (one.certificate, other.certificate);
+            assert!(one.primal >= other.dual && other.primal >= one.dual);
+        }
+        let stops = StopsAfter(AtomicUsize::new(40));
+        assert!(matches!(fit(true, &stops), Err(Error::Cancelled)));
+        assert_eq!(bits(&fit(true, &Silent).unwrap()), bits(&quiet));
+        fs::remove_file(&file).unwrap();
+    }
+}
+
+/// Cancels after so many polls.
+struct StopsAfter(AtomicUsize);
+
+impl Monitor for StopsAfter {
+    fn cancelled(&self) -> bool {
+        let left = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| Some(n.saturating_sub(1)));
+        left == Ok(0)
     }
 }
 
