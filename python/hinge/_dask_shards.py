@@ -354,7 +354,9 @@ def _of_store(part: StorePart, number: int, setup: Setup, budget: int) -> _nativ
             part.path, setup.n_features, classes, setup.n_lanes, budget, dict(setup.options)
         )
     except ValueError as error:
-        raise ValueError(f"part {number} (which shares the memory_budget of all workers with the other stores): {error}") from error
+        raise ValueError(
+            f"part {number} (which shares the memory_budget of all workers with the other stores): {error}"
+        ) from error
 
 
 def _check_costs(number: int, cost: np.ndarray) -> None:

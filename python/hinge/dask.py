@@ -51,8 +51,9 @@ __all__ = [
 
 
 COPIES = 4
-"""Of the rows of a block store, reading them into memory takes three (as blocks, put together, in order), a fit the rest:
-2.9 measured at most, of `contents`, 70 million nonzeros a worker."""
+"""Of the rows of a block store: reading them into memory takes three (as blocks, put together, in order), a fit the
+rest. 2.9 measured at most, of `contents`, 70 million nonzeros a worker.
+"""
 
 LANES = 8
 """Problems side by side in a search at most."""
@@ -107,7 +108,8 @@ class _Distributed(LinearClassifier):
         data = loaded(client, parts)
         found = described(client, parts, data)
         classes, factors, n_features = _joined([facts for _, facts in found], self.class_weight)
-        setup = Setup("", given.C, classes, factors, n_features, options, n_lanes=len(classes) if len(classes) > 2 else 1)
+        n_lanes = len(classes) if len(classes) > 2 else 1
+        setup = Setup("", given.C, classes, factors, n_features, options, n_lanes=n_lanes)
         setup = _placed(client, setup, [facts for _, facts in found], given.memory_budget)
         with Shards(client, [part for part, _ in found], setup) as shards:
             del data

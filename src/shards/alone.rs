@@ -7,8 +7,8 @@ use super::pieces::{StoreRows, StoreShard};
 use super::remote::Exchange;
 use super::task::ShardTask;
 use super::wire::{Request, ShardAnswer};
-use crate::Result;
 use crate::fit::{Monitor, Params, Solution};
+use crate::{Error, Result};
 
 /// The name of the solver.
 pub const NAME: &str = "block_newton";
@@ -47,8 +47,8 @@ pub fn fit_store(
     keep: Option<&Path>,
     monitor: &dyn Monitor,
 ) -> Result<StoreFit> {
-    let of_newton = 8 * NEWTON_VECTORS * (rows.lanes * rows.n_columns) as u64;
-    rows.budget = rows.budget.saturating_sub(of_newton);
+    let of_newton = (8 * NEWTON_VECTORS * (rows.lanes * rows.n_columns) as u64).min(rows.budget);
+    rows.budget -= of_newton;
     rows.with_pieces(monitor, |pieces, loader| {
         let StoreRows { n_columns, loss, intercept, .. } = rows;
         let (facts, n_classes) = (pieces.facts, rows.classes.len() as u32);
@@ -61,5 +61,11 @@ pub fn fit_store(
         };
         drop(here);
         Ok(StoreFit { solutions, loads: loader.readings() })
+    })
+    .map_err(|error| match error {
+        Error::Budget { budget, needed, parts } => {
+            Error::Budget { budget: budget + of_newton, needed: needed + of_newton, parts }
+        }
+        other => other,
     })
 }

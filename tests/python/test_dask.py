@@ -177,7 +177,7 @@ def stores(parts, tmp_path):
     return paths
 
 
-ON_DISK = 800_000
+ON_DISK = 900_000
 """Bytes of a worker for some pieces of two stores and what is known of their rows."""
 
 
