@@ -149,10 +149,9 @@ fn rows_of_equal_values_and_many_columns_end_at_the_same_optimum() {
 #[test]
 fn newton_on_a_store_is_a_shard_alone_and_goes_on_from_its_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
-    let (budget, file) = (SMALL, folder.path().join("fit.hinge"));
-    for (n_classes, loss) in [(2, LossKind::Hinge), (3, LossKind::Logistic)] {
+    let file = folder.path().join("fit.hinge");
+    for (n_classes, loss, budget) in [(2, LossKind::Hinge, SMALL), (3, LossKind::Logistic, SMALL_LANES)] {
         let store = build(&data(n_classes, false), folder.path());
-        let budget = budget * u64::from(n_classes) / 2;
         let params = Params { tol: 1e-4, solver: SolverKind::Newton, ..Params::default() };
         let spec = Spec { loss, params, ..Spec::default() };
         let fit = |keep: bool, monitor: &dyn Monitor| {
