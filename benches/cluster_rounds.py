@@ -121,7 +121,7 @@ def fit_over_shards(parts: Sequence[tuple[Any, np.ndarray]], model: Any, loss: s
     facts = joined_facts([shard.facts for shard in shards])
     counted, start, result = Counted(shards, n_columns, limit), time.perf_counter(), None
     try:
-        result = _native.fit_shards(counted, facts, len(shards), n_columns, len(classes), options)
+        result = _native.fit_shards(counted, facts, n_columns, len(classes), options)
     except TooLongError:
         pass
     finally:
