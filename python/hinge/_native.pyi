@@ -17,6 +17,7 @@ __all__ = [
     "DEFAULT_SEARCH_TOL",
     "DEFAULT_TOL",
     "MAX_RELABELLED",
+    "SHARD_LANES",
     "BlockFileError",
     "ColumnIndex",
     "Draft",
@@ -90,6 +91,7 @@ DEFAULT_C_MAX: float
 DEFAULT_RATIO: float
 MAX_RELABELLED: int
 DEFAULT_BLOCKS: int
+SHARD_LANES: int
 DEFAULT_ROUNDS: int
 
 class DuplicateEntriesError(ValueError): ...

@@ -55,9 +55,6 @@ COPIES = 4
 rest. 2.9 measured at most, of `contents`, 70 million nonzeros a worker.
 """
 
-LANES = 8
-"""Problems side by side in a search at most."""
-
 
 class _Distributed(LinearClassifier):
     """What the estimators of this module share, before the plain one in the order of resolution."""
@@ -401,7 +398,7 @@ class _Rows:
         facts = [facts for _, facts in found]
         _, _, n_features = _joined(facts, None)
         problem, factors = problem_of(facts, given.class_weight)
-        setup = Setup("", 1.0, problem.classes, factors, n_features, options, n_lanes=LANES)
+        setup = Setup("", 1.0, problem.classes, factors, n_features, options, n_lanes=_native.SHARD_LANES)
         setup = _placed(client, setup, facts, given.memory_budget)
         return cls([part for part, _ in found], setup, problem, borders_of(facts))
 

@@ -269,29 +269,36 @@ fn fit_store(
             let n_weights = map.as_ref().map_or(store.meta().n_cols, StoreMap::n_input);
             Ok(Outcome::of_blocks(found, n_weights, blocks::trainer::NAME))
         }
-        SolverKind::Newton if map.is_none() => {
-            blocks::trainer::check_row_count(store)?;
-            let classes = (0..).zip(cost.iter().copied()).collect();
-            let rows = StoreRows {
-                path: store.path().to_owned(),
-                n_columns: store.meta().n_cols,
-                classes,
-                lanes: tasks.len(),
-                budget: options.budget,
-                loss: spec.loss,
-                intercept: spec.intercept,
-                n_threads: 1,
-            };
-            let keep = options.keep.map(|keep| keep.path);
-            let StoreFit { solutions, loads } = shards::fit_store(rows, &spec.params, keep, monitor)?;
-            Ok(Outcome::of_solutions(solutions, store.meta().n_cols, None).of_loads(alone::NAME, loads))
-        }
+        SolverKind::Newton if map.is_none() => newton_on_store(store, options, cost, spec, monitor),
         solver => {
             let rule = "'auto', 'dual_cd' or, with degree=1, 'newton' for a store that is larger than \
                         memory_budget";
             Err(Error::Parameter { name: "solver", value: format!("{:?}", solver.name()), rule })
         }
     }
+}
+
+/// Each class against the rest by Newton, pieces of the store taking turns in memory.
+fn newton_on_store(
+    store: &Store,
+    options: &Blocks<'_>,
+    cost: &[f64],
+    spec: &Spec,
+    monitor: &dyn Monitor,
+) -> Result<Outcome> {
+    blocks::trainer::check_row_count(store)?;
+    let Spec { loss, intercept, params, .. } = spec;
+    let rows = StoreRows {
+        n_columns: store.meta().n_cols,
+        classes: (0..).zip(cost.iter().copied()).collect(),
+        lanes: labels::n_problems(cost.len()),
+        budget: options.budget,
+        loss: *loss,
+        intercept: *intercept,
+    };
+    let keep = options.keep.map(|keep| keep.path);
+    let StoreFit { solutions, loads } = shards::fit_store(store, rows, params, keep, monitor)?;
+    Ok(Outcome::of_solutions(solutions, store.meta().n_cols, None).of_loads(alone::NAME, loads))
 }
 
 /// The whole store as one matrix, by the solvers in memory.

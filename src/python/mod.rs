@@ -98,6 +98,7 @@ mod _native {
         module.add("DEFAULT_RATIO", crate::search::DEFAULT_RATIO)?;
         module.add("MAX_RELABELLED", crate::store::columns::MAX_RELABELLED)?;
         module.add("DEFAULT_BLOCKS", crate::store::writer::DEFAULT_BLOCKS)?;
+        module.add("SHARD_LANES", crate::shards::shard::CLASSES)?;
         module.add("DEFAULT_ROUNDS", crate::blocks::DEFAULT_ROUNDS)
     }
 }

@@ -22,7 +22,7 @@ use crate::memory::{self, CollectLarge};
 use crate::shards::checkpoint::Recorded;
 use crate::shards::pieces::StoreRows;
 use crate::shards::remote::Exchange;
-use crate::shards::served::{OwnedRows, Served, ShardData};
+use crate::shards::served::{OwnedRows, Served, ShardData, StoreData};
 use crate::shards::shard::ShardFacts;
 use crate::shards::wire::{Op, Request, ShardAnswer, VectorAt};
 use crate::shards::{self, ShardSearch, ShardTask};
@@ -80,8 +80,8 @@ impl RowShard {
     ) -> PyResult<Self> {
         let (spec, n_threads) = (options.spec()?, options.n_threads);
         let (loss, intercept) = (spec.loss, spec.intercept);
-        let rows = StoreRows { path, n_columns, classes, lanes, budget, loss, intercept, n_threads };
-        let served = py.detach(|| memory::catch(|| Served::start(rows)))?;
+        let rows = StoreRows { n_columns, classes, lanes, budget, loss, intercept };
+        let served = py.detach(|| memory::catch(|| Served::start(StoreData { path, rows, n_threads })))?;
         Ok(Self { served: Turns::new(Some(served)) })
     }
 

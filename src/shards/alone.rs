@@ -8,6 +8,7 @@ use super::remote::Exchange;
 use super::task::ShardTask;
 use super::wire::{Request, ShardAnswer};
 use crate::fit::{Monitor, Params, Solution};
+use crate::store::reader::Store;
 use crate::{Error, Result};
 
 /// The name of the solver.
@@ -42,6 +43,7 @@ impl Exchange for Here<'_, '_> {
 /// # Errors
 /// Those of [`super::fit()`], of the store, and of [`Recorded::open`].
 pub fn fit_store(
+    store: &Store,
     mut rows: StoreRows,
     params: &Params,
     keep: Option<&Path>,
@@ -49,7 +51,7 @@ pub fn fit_store(
 ) -> Result<StoreFit> {
     let of_newton = (8 * NEWTON_VECTORS * (rows.lanes * rows.n_columns) as u64).min(rows.budget);
     rows.budget -= of_newton;
-    rows.with_pieces(monitor, |pieces, loader| {
+    rows.with_pieces(store, monitor, |pieces, loader| {
         let StoreRows { n_columns, loss, intercept, .. } = rows;
         let (facts, n_classes) = (pieces.facts, rows.classes.len() as u32);
         let (scale, n_shards, params) = (1.0, facts.n_shards, *params);

@@ -8,10 +8,8 @@
 //! The store has numbered its columns by frequency. Where vectors of columns are short the rows get back the
 //! numbers that the data's columns have; else these are the shard's own ([`OwnColumns`]).
 
-use std::path::PathBuf;
-
 use super::columns::OwnColumns;
-use super::shard::{CLASSES, Shard, ShardFacts, ShardFolds, ShardRows};
+use super::shard::{CLASSES, CostedRows, Shard, ShardFacts, ShardFolds, ShardRows};
 use super::wire::{Op, Reader, ShardAnswer, SumsKind};
 use crate::blocks::budget;
 use crate::fit::routes::{SHARD_OWN_COLUMNS, SHARD_PIECE_COLUMNS, SHARD_PIECE_ENTRIES};
@@ -40,8 +38,6 @@ const SHARE: u64 = 2;
 
 /// The rows of a store as a shard.
 pub struct StoreRows {
-    /// The file.
-    pub path: PathBuf,
     /// Columns of the data, at least as many as the store has.
     pub n_columns: usize,
     /// The class of each of the store's, and the cost of a row of weight 1.
@@ -54,8 +50,6 @@ pub struct StoreRows {
     pub loss: LossKind,
     /// Treatment of the intercept.
     pub intercept: Intercept,
-    /// Threads of a pass.
-    pub n_threads: usize,
 }
 
 /// How a store is cut.
@@ -67,12 +61,8 @@ pub struct PieceCut {
 }
 
 impl StoreRows {
-    /// Opens the store.
-    ///
-    /// # Errors
-    /// Those of [`Store::open`]; [`Error::Shape`] for one of other columns or classes.
-    pub fn open(&self) -> Result<Store> {
-        let store = Store::open(&self.path)?;
+    /// Refuses a store of other columns or classes, and one whose rows no solver takes.
+    fn check(&self, store: &Store) -> Result<()> {
         let (meta, n_classes) = (store.meta(), self.classes.len());
         if meta.n_cols > self.n_columns {
             let what = "columns of the store of a shard";
@@ -82,8 +72,13 @@ impl StoreRows {
             let found = store.classes().len();
             return Err(Error::Shape { what: "classes of the store of a shard", expected: n_classes, found });
         }
-        Structure { has_duplicates: false, max_squared_norm: meta.max_squared_norm }.check_solvable()?;
-        Ok(store)
+        Structure { has_duplicates: false, max_squared_norm: meta.max_squared_norm }.check_solvable()
+    }
+
+    /// Class and cost of a row.
+    fn row(&self, facts: &RowFacts, i: usize) -> (u32, f64) {
+        let (class, cost) = self.classes[facts.classes[i] as usize];
+        (class, cost * facts.weights[i])
     }
 
     /// The pieces that fit the budget.
@@ -126,13 +121,15 @@ impl StoreRows {
     /// Reads the store, and calls `f` with its pieces.
     ///
     /// # Errors
-    /// Those of [`Self::open`], [`Self::cut`], of the store and of `f`.
+    /// [`Error::Shape`] for a store of other columns or classes; those of [`Self::cut`], of the store and of
+    /// `f`.
     pub fn with_pieces<T>(
         &self,
+        store: &Store,
         monitor: &dyn Monitor,
         f: impl FnOnce(PieceRows<'_>, &mut Loader<'_>) -> Result<T>,
     ) -> Result<T> {
-        let store = &self.open()?;
+        self.check(store)?;
         let cut = &self.cut(store)?;
         std::thread::scope(|scope| {
             let fetch = Fetch::start(scope, store, &cut.blocks, Vec::new(), false, monitor)?;
@@ -157,9 +154,7 @@ impl StoreRows {
 /// The rows of a piece, but for their entries.
 pub struct StorePiece {
     n_rows: usize,
-    ids: Vec<u32>,
-    classes: Vec<u32>,
-    cost: Vec<f64>,
+    costed: CostedRows,
 }
 
 /// Puts pieces into memory.
@@ -213,16 +208,9 @@ impl<'a> Loader<'a> {
         let (mut pieces, mut all) = (Vec::with_capacity(self.blocks.len()), ShardFacts::default());
         for k in 0..self.blocks.len() {
             self.load(k)?;
-            let of_class = &self.data.classes;
-            let of_row = |i: usize| {
-                let (class, cost) = of_class[self.facts.classes[i] as usize];
-                (class, cost * self.facts.weights[i])
-            };
             let n_rows = self.facts.classes.len();
-            let ids: Vec<u32> = (0..n_rows as u32).filter(|i| of_row(*i as usize).1 > 0.0).collect_large();
-            let classes = ids.iter().map(|i| of_row(*i as usize).0).collect_large();
-            let cost = ids.iter().map(|i| of_row(*i as usize).1).collect_large();
-            let piece = StorePiece { n_rows, ids, classes, cost };
+            let costed = CostedRows::of(n_rows, |i| self.data.row(&self.facts, i));
+            let piece = StorePiece { n_rows, costed };
             let rows = self.rows(k);
             all.join(&piece.rows(&rows, self.data, own, None).facts());
             pieces.push(piece);
@@ -276,17 +264,8 @@ impl StorePiece {
         own: Option<&'b OwnColumns>,
         folds: Option<ShardFolds<'b>>,
     ) -> ShardRows<'b> {
-        let StoreRows { loss, intercept, .. } = *data;
-        ShardRows {
-            rows,
-            ids: &self.ids,
-            own,
-            classes: &self.classes,
-            cost: &self.cost,
-            loss,
-            intercept,
-            folds,
-        }
+        let (StoreRows { loss, intercept, .. }, CostedRows { ids, classes, cost }) = (data, &self.costed);
+        ShardRows { rows, ids, own, classes, cost, loss: *loss, intercept: *intercept, folds }
     }
 }
 
@@ -331,13 +310,9 @@ impl PieceFolds {
         for (k, piece) in (0..).zip(pieces) {
             let rows = first..first + piece.n_rows;
             rows.clone().zip(0..).for_each(|(at, i)| places[found.numbers[at] as usize] = [k, i]);
-            let of_row = |at: usize| {
-                let (class, cost) = data.classes[found.classes[at] as usize];
-                (class, cost * found.weights[at])
-            };
             facts.push((
-                rows.clone().map(|at| of_row(at).0).collect_large(),
-                rows.map(|at| of_row(at).1).collect_large(),
+                rows.clone().map(|at| data.row(&found, at).0).collect_large(),
+                rows.map(|at| data.row(&found, at).1).collect_large(),
             ));
             first += piece.n_rows;
         }

@@ -5,6 +5,7 @@
 //! need be, and its memory goes with it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,7 +13,7 @@ use std::thread::{Builder, JoinHandle};
 
 use super::columns::OwnColumns;
 use super::pieces::{PieceFolds, StoreRows, StoreShard};
-use super::shard::{Shard, ShardFacts, ShardFolds, ShardRows};
+use super::shard::{CostedRows, Shard, ShardFacts, ShardFolds, ShardRows};
 use super::wire::ShardAnswer;
 use crate::fit::routes::SHARD_OWN_COLUMNS;
 use crate::fit::{Intercept, Monitor};
@@ -21,8 +22,8 @@ use crate::matrix::CsrValues;
 use crate::matrix::csr::{CsrView, Structure};
 use crate::matrix::dense::DenseView;
 use crate::matrix::layout::Layout;
-use crate::memory::CollectLarge;
 use crate::search::folds::Fold;
+use crate::store::reader::Store;
 use crate::{Error, Result, memory, parallel};
 
 /// A matrix with memory of its own.
@@ -128,7 +129,17 @@ pub enum ShardSource {
     /// In memory.
     Rows(ShardData),
     /// In a block store, from which they come piece by piece.
-    Store(StoreRows),
+    Store(StoreData),
+}
+
+/// A block store as a shard.
+pub struct StoreData {
+    /// The file.
+    pub path: PathBuf,
+    /// What its rows are for.
+    pub rows: StoreRows,
+    /// Threads of a pass.
+    pub n_threads: usize,
 }
 
 impl ShardSource {
@@ -146,8 +157,8 @@ impl From<ShardData> for ShardSource {
     }
 }
 
-impl From<StoreRows> for ShardSource {
-    fn from(data: StoreRows) -> Self {
+impl From<StoreData> for ShardSource {
+    fn from(data: StoreData) -> Self {
         Self::Store(data)
     }
 }
@@ -291,11 +302,8 @@ fn answer_all(
     let own = own.as_ref();
     let scaled = checked.scaled();
     let rows = checked.or_scaled(scaled.as_ref()).into();
-    let ids: Vec<u32> = (0..n as u32).filter(|i| data.cost[*i as usize] > 0.0).collect_large();
-    let classes: Vec<u32> = ids.iter().map(|i| data.classes[*i as usize]).collect_large();
-    let cost: Vec<f64> = ids.iter().map(|i| data.cost[*i as usize]).collect_large();
+    let CostedRows { ids, classes, cost } = &CostedRows::of(n, |i| (data.classes[i], data.cost[i]));
     let ShardData { loss, intercept, .. } = data;
-    let (ids, classes, cost) = (&ids[..], &classes[..], &cost[..]);
     let rows = ShardRows { rows: &rows, ids, own, classes, cost, loss, intercept, folds: None };
     // Nobody waits if the shard is being dropped.
     let _ = ready.send(Ok(rows.facts()));
@@ -312,13 +320,13 @@ fn answer_all(
 }
 
 fn answer_store(
-    data: &StoreRows,
+    StoreData { path, rows, .. }: &StoreData,
     stop: &Stop,
     ready: &Sender<Result<ShardFacts>>,
     inbox: &Receiver<Message>,
     outbox: &Sender<Result<ShardAnswer>>,
 ) -> Result<()> {
-    data.with_pieces(stop, |rows, loader| {
+    rows.with_pieces(&Store::open(path)?, stop, |rows, loader| {
         // Nobody waits if the shard is being dropped.
         let _ = ready.send(Ok(rows.facts));
         let mut folds = None;

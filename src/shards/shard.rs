@@ -51,6 +51,26 @@ pub struct ShardRows<'a> {
     pub folds: Option<ShardFolds<'a>>,
 }
 
+/// The rows of a cost above 0, as [`ShardRows`] borrows them.
+pub struct CostedRows {
+    /// Their numbers.
+    pub ids: Vec<u32>,
+    /// Their classes.
+    pub classes: Vec<u32>,
+    /// Their costs.
+    pub cost: Vec<f64>,
+}
+
+impl CostedRows {
+    /// Of so many rows, from the class and the cost of each.
+    pub fn of(n_rows: usize, row: impl Fn(usize) -> (u32, f64)) -> Self {
+        let ids: Vec<u32> = (0..n_rows as u32).filter(|i| row(*i as usize).1 > 0.0).collect_large();
+        let classes = ids.iter().map(|i| row(*i as usize).0).collect_large();
+        let cost = ids.iter().map(|i| row(*i as usize).1).collect_large();
+        Self { ids, classes, cost }
+    }
+}
+
 /// All rows of a shard, as a search sees them.
 #[derive(Clone, Copy)]
 pub struct ShardFolds<'a> {

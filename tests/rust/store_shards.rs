@@ -10,7 +10,7 @@ use hinge::front::{Blocks, Outcome, Source, Spec, Targets, Weights};
 use hinge::loss::LossKind;
 use hinge::shards::pieces::StoreRows;
 use hinge::shards::remote::Exchange;
-use hinge::shards::served::{OwnedRows, Served, ShardData};
+use hinge::shards::served::{OwnedRows, Served, ShardData, StoreData};
 use hinge::shards::shard::ShardFacts;
 use hinge::shards::wire::{Request, ShardAnswer};
 use hinge::shards::{self, ShardTask};
@@ -65,8 +65,13 @@ impl Exchange for Threads {
 
 fn in_store(store: &Store, n_columns: usize, loss: LossKind, intercept: Intercept, budget: u64) -> StoreRows {
     let classes = (0..store.classes().len() as u32).map(|k| (k, FACTORS[k as usize])).collect::<Vec<_>>();
-    let (path, lanes) = (store.path().to_owned(), if classes.len() == 2 { 1 } else { classes.len() });
-    StoreRows { path, n_columns, classes, lanes, budget, loss, intercept, n_threads: 1 }
+    let lanes = if classes.len() == 2 { 1 } else { classes.len() };
+    StoreRows { n_columns, classes, lanes, budget, loss, intercept }
+}
+
+/// A shard of the whole store.
+fn served(store: &Store, rows: StoreRows) -> Served {
+    Served::start(StoreData { path: store.path().to_owned(), rows, n_threads: 1 }).unwrap()
 }
 
 /// The pieces of a store in memory, each a shard.
@@ -114,7 +119,7 @@ fn a_store_answers_as_its_pieces_in_memory_would() {
             let n_pieces = rows.cut(&store).unwrap().blocks.len();
             assert!((3..12).contains(&n_pieces), "{n_pieces}");
             let mut twin = in_memory(&store, &rows);
-            let mut found = Threads(vec![Served::start(rows).unwrap()]);
+            let mut found = Threads(vec![served(&store, rows)]);
             assert_eq!(found.facts(), twin.facts());
             let outcome = found.fit(D, n_classes, loss, intercept).unwrap();
             assert!(outcome.facts.iter().all(|facts| facts.status == Status::Converged));
@@ -133,7 +138,7 @@ fn rows_of_equal_values_and_many_columns_end_at_the_same_optimum() {
         for budget in [SMALL, 1 << 40] {
             let rows = in_store(&store, n_columns, loss, intercept, budget + 40 * n_columns as u64);
             assert_eq!(rows.cut(&store).unwrap().blocks.len() == 1, budget > SMALL);
-            let mut shards = Threads(vec![Served::start(rows).unwrap()]);
+            let mut shards = Threads(vec![served(&store, rows)]);
             assert_eq!(shards.facts().n_rows, N);
             let outcome = shards.fit(n_columns, 2, loss, intercept).unwrap();
             let Weights::Dense(weights) = &outcome.weights else { unreachable!("dense weights") };
@@ -163,8 +168,7 @@ fn newton_on_a_store_is_a_shard_alone_and_goes_on_from_its_checkpoint() {
         let quiet = fit(false, &Silent).unwrap();
         assert!(quiet.facts.iter().all(|facts| facts.status == Status::Converged));
         assert!(quiet.facts.iter().all(|facts| facts.solver == "block_newton") && quiet.loads[0] > 3.0);
-        let mut shards =
-            Threads(vec![Served::start(in_store(&store, D, loss, Intercept::Free, budget)).unwrap()]);
+        let mut shards = Threads(vec![served(&store, in_store(&store, D, loss, Intercept::Free, budget))]);
         let twin = shards.fit(D, n_classes, loss, Intercept::Free).unwrap();
         for (one, other) in quiet.facts.iter().zip(&twin.facts) {
             let (one, other) = (one.certificate, other.certificate);
@@ -191,16 +195,17 @@ impl Monitor for StopsAfter {
 fn what_does_not_fit_or_is_damaged_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let store = build(&data(2, false), folder.path());
-    let start = |change: fn(&mut StoreRows)| {
-        let mut rows = in_store(&store, D, LossKind::Logistic, Intercept::Free, SMALL);
-        change(&mut rows);
-        Served::start(rows)
+    let start = |change: fn(&mut StoreData)| {
+        let rows = in_store(&store, D, LossKind::Logistic, Intercept::Free, SMALL);
+        let mut data = StoreData { path: store.path().to_owned(), rows, n_threads: 1 };
+        change(&mut data);
+        Served::start(data)
     };
-    let refused = |change: fn(&mut StoreRows)| start(change).err().expect("refused");
-    assert!(matches!(refused(|rows| rows.budget = 1_000_000), Error::Budget { .. }));
-    assert!(matches!(refused(|rows| rows.n_columns = D - 1), Error::Shape { .. }));
-    assert!(matches!(refused(|rows| rows.classes.truncate(1)), Error::Shape { .. }));
-    assert!(matches!(refused(|rows| rows.path = "none.blocks".into()), Error::Io { .. }));
+    let refused = |change: fn(&mut StoreData)| start(change).err().expect("refused");
+    assert!(matches!(refused(|data| data.rows.budget = 1_000_000), Error::Budget { .. }));
+    assert!(matches!(refused(|data| data.rows.n_columns = D - 1), Error::Shape { .. }));
+    assert!(matches!(refused(|data| data.rows.classes.truncate(1)), Error::Shape { .. }));
+    assert!(matches!(refused(|data| data.path = "none.blocks".into()), Error::Io { .. }));
     let mut shards = Threads(vec![start(|_| {}).unwrap()]);
     damage(store.path());
     let error = shards.fit(D, 2, LossKind::Logistic, Intercept::Free).err().expect("refused");
