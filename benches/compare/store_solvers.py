@@ -1,9 +1,11 @@
 """Fits on a block store within a memory limit: dual descent block by block against Newton's method on its pieces.
 
 Both on one thread, from the store of a set that does not fit ``--share`` of its entries at 8 bytes each beside what is
-known of its rows; ``ratio`` is the time of the descent over Newton's.
+known of its rows; ``ratio`` is the time of the descent over Newton's. With ``--search`` the whole search for C, five
+folds, by its defaults.
 
     python benches/compare/store_solvers.py --sets a9a,covtype,flights --output table.csv
+    python benches/compare/store_solvers.py --search --losses squared_hinge,logistic
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ from tightness import numbers
 
 LOSSES = ("squared_hinge", "logistic", "hinge")
 SOLVERS = {"auto": "descent", "newton": "newton"}
-# Bytes of what is known of a row, of a column, and of page buffers.
-OF_ROW, OF_COLUMN, OF_PAGES = 160, 320, 14_000_000
+# Bytes of what is known of a row in a fit and in a search, of a column (of a lane), and of page buffers.
+OF_ROW, OF_ROW_SEARCHED, OF_COLUMN, LANES, OF_PAGES = 160, 480, 320, 8, 14_000_000
 
 COLUMNS = {
     "set": ">10",
@@ -42,15 +44,32 @@ COLUMNS = {
     "newton_gap": ">11.1e",
 }
 
+SEARCH_COLUMNS = {
+    "set": ">10",
+    "loss": ">13",
+    "descent": ">9.2f",
+    "newton": ">9.2f",
+    "ratio": ">6.1f",
+    "descent_C": ">10.4g",
+    "newton_C": ">10.4g",
+    "descent_score": ">14.4f",
+    "newton_score": ">13.4f",
+}
+
 
 def measure(name: str, options: argparse.Namespace, report: Report) -> None:
     """Rows of a set."""
     task = tasks.load(name)
     y = np.where(task.y == task.classes[0], 1.0, -1.0)
     (n, d), entries = task.X.shape, task.X.nnz
-    budget = int(8 * options.share * entries) + OF_ROW * n + OF_COLUMN * d + OF_PAGES
+    rows_and_columns = OF_ROW_SEARCHED * n + LANES * OF_COLUMN * d if options.search else OF_ROW * n + OF_COLUMN * d
+    budget = int(8 * options.share * entries) + rows_and_columns + OF_PAGES
     with tempfile.TemporaryDirectory() as folder:
         store = hinge.BlockStore.build((task.X, y), Path(folder) / "rows.blocks")
+        if options.search:
+            for loss in options.losses:
+                report.add(set=name, loss=loss, **searched(store, loss, budget))
+            return
         for loss, C, intercept, tol in product(options.losses, options.Cs, options.intercepts, options.tols):
             row: dict[str, float] = {}
             for solver, column in SOLVERS.items():
@@ -64,6 +83,18 @@ def measure(name: str, options: argparse.Namespace, report: Report) -> None:
             report.add(set=name, loss=loss, C=C, intercept=intercept, tol=tol, ratio=ratio, **row)
 
 
+def searched(store: hinge.BlockStore, loss: str, budget: int) -> dict[str, float]:
+    """Seconds, C and its score by both solvers."""
+    row: dict[str, float] = {}
+    for solver, column in SOLVERS.items():
+        start = time.perf_counter()
+        found = hinge.select_C(
+            store, loss=loss, cv=5, solver=solver, n_jobs=1, memory_budget=budget, block_options={"in_memory": False}
+        )
+        row |= {column: time.perf_counter() - start, f"{column}_C": found.C, f"{column}_score": found.best_score}
+    return row | {"ratio": row["descent"] / row["newton"]}
+
+
 def main() -> None:
     """Command line."""
     parse = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -73,13 +104,14 @@ def main() -> None:
     parse.add_argument("--intercepts", type=names, default=["free"], help="of none, free, penalised")
     parse.add_argument("--tols", type=numbers, default=[1e-2, 1e-4], help="certified gaps asked for")
     parse.add_argument("--share", type=float, default=0.5, help="share of the entries that the budget has room for")
+    parse.add_argument("--search", action="store_true", help="searches for C in place of fits")
     parse.add_argument("--output", type=Path, help="CSV file to write")
     options = parse.parse_args()
     if problems.data_root() is None and any(tasks.needs_data(name) for name in options.sets):
         print("skipped: no data sets, set HINGE_DATA to their folder")
         return
     warnings.simplefilter("ignore", ConvergenceWarning)
-    report = Report(COLUMNS, options.output, "one thread")
+    report = Report(SEARCH_COLUMNS if options.search else COLUMNS, options.output, "one thread")
     for name in options.sets:
         measure(name, options, report)
 

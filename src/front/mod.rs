@@ -29,7 +29,6 @@ use crate::matrix::Rows;
 use crate::pairs::map::Map;
 use crate::presolve::Presolved;
 use crate::shards::alone::{self, StoreFit};
-use crate::shards::pieces::StoreRows;
 use crate::source::mapped::StoreMap;
 use crate::store::reader::Store;
 use crate::{Error, Result, blocks, shards};
@@ -287,17 +286,9 @@ fn newton_on_store(
     monitor: &dyn Monitor,
 ) -> Result<Outcome> {
     blocks::trainer::check_row_count(store)?;
-    let Spec { loss, intercept, params, .. } = spec;
-    let rows = StoreRows {
-        n_columns: store.meta().n_cols,
-        classes: (0..).zip(cost.iter().copied()).collect(),
-        lanes: labels::n_problems(cost.len()),
-        budget: options.budget,
-        loss: *loss,
-        intercept: *intercept,
-    };
+    let rows = options.pieces(store, cost, labels::n_problems(cost.len()), spec);
     let keep = options.keep.map(|keep| keep.path);
-    let StoreFit { solutions, loads } = shards::fit_store(store, rows, params, keep, monitor)?;
+    let StoreFit { solutions, loads } = shards::fit_store(store, rows, &spec.params, keep, monitor)?;
     Ok(Outcome::of_solutions(solutions, store.meta().n_cols, None).of_loads(alone::NAME, loads))
 }
 

@@ -5,10 +5,13 @@ use std::path::Path;
 use super::source::{Blocks, Checked, Source, Targets, Whole};
 use super::spec::Spec;
 use crate::blocks::search::{StoreSearch, StoreSearchData, check_factor, folds_by_place};
+use crate::blocks::trainer::check_row_count;
 use crate::fit::{Monitor, SolverKind};
 use crate::labels::{Labels, MultiClass};
 use crate::matrix::Rows;
 use crate::search::{self, EndReason, Fold, SearchData, SearchPlan, SearchSettings, SearchStep};
+use crate::shards::alone::{self, PieceSearch};
+use crate::shards::shard::CLASSES;
 use crate::store::reader::Store;
 use crate::{Error, Result};
 
@@ -114,6 +117,9 @@ impl Search<'_> {
             SolverKind::DualCd if !is_multinomial => {}
             SolverKind::Newton if is_multinomial => {}
             _ if in_memory => {}
+            SolverKind::Newton if map.is_none() && self.spec.loss.is_smooth() => {
+                return self.run_by_newton(store, blocks, factor, monitor, visit);
+            }
             solver if is_multinomial => {
                 let rule = "'auto' or 'newton' for a multinomial search over a store that is larger than \
                             memory_budget";
@@ -122,6 +128,22 @@ impl Search<'_> {
             solver => return Err(needs_memory(solver)),
         }
         search.run(in_memory, monitor, visit)
+    }
+
+    /// Each class against the rest, pieces of the store taking turns in memory.
+    fn run_by_newton(
+        &self,
+        store: &Store,
+        blocks: &Blocks<'_>,
+        factor: &[f64],
+        monitor: &dyn Monitor,
+        visit: &mut StepVisitor<'_>,
+    ) -> Result<EndReason> {
+        check_row_count(store)?;
+        let &Self { spec, folds, plan, resume } = self;
+        let rows = blocks.pieces(store, factor, CLASSES, spec);
+        let search = PieceSearch { folds, plan, resume };
+        alone::search_store(store, rows, &spec.params, &search, monitor, visit)
     }
 
     /// Over a store in memory, in the columns of its input, for each of which there is a penalty.
@@ -154,7 +176,11 @@ fn needs_memory(solver: SolverKind) -> Error {
         SolverKind::CrammerSinger => {
             ("multi_class", "'ovr' for a search over a store that is larger than memory_budget")
         }
-        _ => ("solver", "'auto' or 'dual_cd' for a store that is larger than memory_budget"),
+        _ => {
+            let rule = "'auto', 'dual_cd' or, for a smooth loss with degree=1, 'newton' for a store that is \
+                        larger than memory_budget";
+            ("solver", rule)
+        }
     };
     Error::Parameter { name, value: format!("{:?}", solver.name()), rule }
 }

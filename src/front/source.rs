@@ -15,6 +15,7 @@ use crate::memory::CollectLarge;
 use crate::pairs::Poly2;
 use crate::pairs::map::Map;
 use crate::presolve::{self, Mode, Presolved};
+use crate::shards::pieces::StoreRows;
 use crate::source::mapped::StoreMap;
 use crate::store::reader::{RowFacts, Store};
 use crate::{Error, Result};
@@ -142,6 +143,18 @@ impl<'a> Blocks<'a> {
             duals: DualsIn::Auto,
             in_memory: None,
             keep: None,
+        }
+    }
+
+    /// The store in pieces that take turns in memory, for so many lanes side by side; a cost for each class.
+    pub fn pieces(&self, store: &Store, cost: &[f64], lanes: usize, spec: &Spec) -> StoreRows {
+        StoreRows {
+            n_columns: store.meta().n_cols,
+            classes: (0..).zip(cost.iter().copied()).collect(),
+            lanes,
+            budget: self.budget,
+            loss: spec.loss,
+            intercept: spec.intercept,
         }
     }
 

@@ -29,7 +29,7 @@ use crate::shards::{self, ShardSearch, ShardTask};
 use crate::{Error, Result};
 
 /// Numbers of [`ShardFacts`]: those that are added, and the two largest squared norms.
-const FACTS: usize = 9;
+const FACTS: usize = 10;
 
 /// Rows that answer what a fit elsewhere asks of them.
 #[pyclass(frozen, module = "hinge._native")]
@@ -89,10 +89,15 @@ impl RowShard {
     /// and of all.
     fn facts(&self, py: Python<'_>) -> PyResult<[f64; FACTS]> {
         let turn = self.served.take(py)?;
-        let ShardFacts { n_shards, n_rows, n_entries, cost, curvature, max_squared_norm, longest, pairs } =
-            turn.as_ref().ok_or_else(closed)?.facts();
-        let counts = [n_shards as f64, n_rows as f64, n_entries];
-        Ok([counts[0], counts[1], counts[2], cost, curvature, pairs[0], pairs[1], max_squared_norm, longest])
+        let facts = turn.as_ref().ok_or_else(closed)?.facts();
+        let ShardFacts { n_entries, cost, curvature, max_squared_norm, longest, pairs, .. } = facts;
+        let [n_shards, n_pieces, n_rows] = [facts.n_shards, facts.n_pieces, facts.n_rows].map(|n| n as f64);
+        let [entries, pairs] = pairs;
+        let sums = [n_shards, n_pieces, n_rows, n_entries, cost, curvature, entries, pairs];
+        let mut all = [0.0; FACTS];
+        all[..sums.len()].copy_from_slice(&sums);
+        all[sums.len()..].copy_from_slice(&[max_squared_norm, longest]);
+        Ok(all)
     }
 
     /// Takes the splits of a search, in rows of the shard; a problem that was begun is forgotten.
@@ -217,9 +222,10 @@ fn numbers(array: &PyReadonlyArray1<'_, f64>) -> PyResult<Vec<f64>> {
 
 /// The numbers of all shards.
 fn facts_of(facts: [f64; FACTS]) -> ShardFacts {
-    let [n_shards, n_rows, n_entries, cost, curvature, entries, pairs, max_squared_norm, longest] = facts;
-    let (n_shards, n_rows, pairs) = (n_shards as usize, n_rows as usize, [entries, pairs]);
-    ShardFacts { n_shards, n_rows, n_entries, cost, curvature, max_squared_norm, longest, pairs }
+    let [shards, pieces, rows, n_entries, cost, curvature, entries, pairs, max_squared_norm, longest] = facts;
+    let [n_shards, n_pieces, n_rows] = [shards, pieces, rows].map(|n| n as usize);
+    let pairs = [entries, pairs];
+    ShardFacts { n_shards, n_pieces, n_rows, n_entries, cost, curvature, max_squared_norm, longest, pairs }
 }
 
 /// Fits on rows at shards. `facts` are those of all shards: sums, and the largest norms last. `exchange.ask`
@@ -244,8 +250,7 @@ pub fn fit_shards<'py>(
     let spec = options.spec()?;
     let facts = facts_of(facts).scaled(scale);
     let (loss, intercept, params) = (spec.loss, spec.intercept, spec.params);
-    let n_shards = facts.n_shards;
-    let task = ShardTask { facts, scale, n_shards, n_columns, n_classes, loss, intercept, params };
+    let task = ShardTask { facts, scale, n_columns, n_classes, loss, intercept, params };
     let failed = Mutex::new(None);
     let result = run(py, 1, progress.as_ref(), |monitor| {
         let mut exchange = Callback { exchange: &exchange, failed: &failed };
@@ -283,8 +288,7 @@ pub fn search_shards<'py>(
     let (spec, folds, facts) = (options.spec()?, as_folds(&folds)?, facts_of(facts));
     let (borders, weight) = (borders.as_slice()?, weight.as_slice()?);
     let (loss, intercept, params) = (spec.loss, spec.intercept, spec.params);
-    let n_shards = borders.len().saturating_sub(1);
-    let task = &ShardTask { facts, scale: 1.0, n_shards, n_columns, n_classes, loss, intercept, params };
+    let task = &ShardTask { facts, scale: 1.0, n_columns, n_classes, loss, intercept, params };
     let call = SearchCall::new(plan, visit, folds.len())?;
     let (plan, resume) = (&call.plan.clone(), call.resume.clone());
     let labels = Labels { ids: class_ids.as_slice()?, n_classes };

@@ -3,11 +3,14 @@
 use std::path::Path;
 
 use super::checkpoint::Recorded;
-use super::pieces::{StoreRows, StoreShard};
+use super::pieces::{PieceFolds, PieceRows, StoreRows, StoreShard};
 use super::remote::Exchange;
+use super::search::ShardSearch;
 use super::task::ShardTask;
 use super::wire::{Request, ShardAnswer};
 use crate::fit::{Monitor, Params, Solution};
+use crate::labels::{self, Labels};
+use crate::search::{EndReason, Fold, SearchPlan, SearchStep};
 use crate::store::reader::Store;
 use crate::{Error, Result};
 
@@ -15,6 +18,9 @@ use crate::{Error, Result};
 pub const NAME: &str = "block_newton";
 /// Vectors of the columns that Newton has beside those of the pieces.
 const NEWTON_VECTORS: u64 = 9;
+/// Bytes of a row in a search beside its parts of the folds and its decision values: class and weight twice,
+/// its piece and its place there, and its piece as that of a held-out row.
+const SEARCH_ROW_BYTES: u64 = 2 * 12 + 8 + 4;
 
 /// What a fit has found.
 pub struct StoreFit {
@@ -44,30 +50,81 @@ impl Exchange for Here<'_, '_> {
 /// Those of [`super::fit()`], of the store, and of [`Recorded::open`].
 pub fn fit_store(
     store: &Store,
-    mut rows: StoreRows,
+    rows: StoreRows,
     params: &Params,
     keep: Option<&Path>,
     monitor: &dyn Monitor,
 ) -> Result<StoreFit> {
-    let of_newton = (8 * NEWTON_VECTORS * (rows.lanes * rows.n_columns) as u64).min(rows.budget);
-    rows.budget -= of_newton;
-    rows.with_pieces(store, monitor, |pieces, loader| {
-        let StoreRows { n_columns, loss, intercept, .. } = rows;
-        let (facts, n_classes) = (pieces.facts, rows.classes.len() as u32);
-        let (scale, n_shards, params) = (1.0, facts.n_shards, *params);
-        let task = ShardTask { facts, scale, n_shards, n_columns, n_classes, loss, intercept, params };
-        let mut here = Here(StoreShard::new(pieces, None, loader, monitor));
-        let solutions = match keep {
-            Some(path) => super::fit(&task, &mut Recorded::open(path, &task, &mut here)?, monitor)?,
-            None => super::fit(&task, &mut here, monitor)?,
-        };
-        drop(here);
-        Ok(StoreFit { solutions, loads: loader.readings() })
+    let own = newton_bytes(&rows);
+    with_less(rows, own, |rows| {
+        rows.with_pieces(store, monitor, |pieces, loader| {
+            let task = task_of(rows, &pieces, params);
+            let mut here = Here(StoreShard::new(pieces, None, loader, monitor));
+            let solutions = match keep {
+                Some(path) => super::fit(&task, &mut Recorded::open(path, &task, &mut here)?, monitor)?,
+                None => super::fit(&task, &mut here, monitor)?,
+            };
+            drop(here);
+            Ok(StoreFit { solutions, loads: loader.readings() })
+        })
     })
-    .map_err(|error| match error {
-        Error::Budget { budget, needed, parts } => {
-            Error::Budget { budget: budget + of_newton, needed: needed + of_newton, parts }
-        }
+}
+
+/// A search for `C` over a store.
+pub struct PieceSearch<'a> {
+    /// The splits, in rows of the input.
+    pub folds: &'a [Fold],
+    /// Which values of `C`.
+    pub plan: &'a SearchPlan,
+    /// The journal.
+    pub resume: Option<&'a Path>,
+}
+
+/// Searches as [`super::search::search`] does; the cost of a class is the factor of its rows' weights.
+///
+/// # Errors
+/// Those of [`super::search::search`] and of the store.
+pub fn search_store(
+    store: &Store,
+    rows: StoreRows,
+    params: &Params,
+    &PieceSearch { folds, plan, resume }: &PieceSearch<'_>,
+    monitor: &dyn Monitor,
+    visit: &mut dyn FnMut(&SearchStep) -> Result<Option<f64>>,
+) -> Result<EndReason> {
+    let n_problems = labels::n_problems(rows.classes.len()) as u64;
+    let of_rows = store.meta().n_rows * (SEARCH_ROW_BYTES + 4 * folds.len() as u64 + 8 * n_problems);
+    let own = of_rows + newton_bytes(&rows);
+    with_less(rows, own, |rows| {
+        let (ids, weight) = rows.by_number(store, monitor)?;
+        rows.with_pieces(store, monitor, |pieces, loader| {
+            let task = &task_of(rows, &pieces, params);
+            let labels = Labels { ids: &ids, n_classes: task.n_classes };
+            let (weight, borders) = (&weight[..], &[0, ids.len() as u32]);
+            let of_pieces = PieceFolds::cut(folds, loader, pieces.pieces, monitor)?;
+            let mut here = Here(StoreShard::new(pieces, Some(&of_pieces), loader, monitor));
+            let search = ShardSearch { task, labels, weight, folds, borders, plan, resume };
+            super::search::search(&search, &mut here, monitor, visit)
+        })
+    })
+}
+
+fn task_of(rows: &StoreRows, pieces: &PieceRows<'_>, params: &Params) -> ShardTask {
+    let StoreRows { n_columns, loss, intercept, .. } = *rows;
+    let (facts, n_classes) = (pieces.facts, rows.classes.len() as u32);
+    ShardTask { facts, scale: 1.0, n_columns, n_classes, loss, intercept, params: *params }
+}
+
+fn newton_bytes(rows: &StoreRows) -> u64 {
+    8 * NEWTON_VECTORS * (rows.padded_lanes() * rows.n_columns) as u64
+}
+
+/// Calls `f` with so many bytes less; what the budget must be is said with them.
+fn with_less<T>(mut rows: StoreRows, bytes: u64, f: impl FnOnce(&StoreRows) -> Result<T>) -> Result<T> {
+    let budget = rows.budget;
+    rows.budget = budget.saturating_sub(bytes);
+    f(&rows).map_err(|error| match error {
+        Error::Budget { needed, parts, .. } => Error::Budget { budget, needed: needed + bytes, parts },
         other => other,
     })
 }

@@ -32,7 +32,7 @@
 //! 17 with 4.
 
 use super::remote::{Ascended, LENGTHS, Remote, ShardTerms};
-use super::shard::{ShardAscent, ShardPoint, ShardSide};
+use super::shard::{Relay, ShardAscent, ShardPoint, ShardSide};
 use super::task::ShardTask;
 use super::wire::{Reader, ShardAnswer};
 use crate::fit::certificate::Cut;
@@ -49,7 +49,7 @@ use crate::memory::CollectLarge;
 use crate::{Error, Result, memory};
 
 /// Epochs of a shard in a round.
-const EPOCHS: usize = 3;
+pub(super) const EPOCHS: usize = 3;
 /// Rounds in which the gap has to halve.
 const PATIENCE: usize = 8;
 /// Ends that may turn out to be too early, and the share of the gap that is aimed at after one.
@@ -80,10 +80,15 @@ impl ShardAscent {
 
 impl<const L: usize> ShardSide<'_, L> {
     /// Goes along the change of the round before and descends; [`super::ascent`].
-    pub(super) fn ascend(&mut self, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
+    pub(super) fn ascend(
+        &mut self,
+        reader: &mut Reader<'_>,
+        relay: &mut Relay,
+        answer: &mut ShardAnswer,
+    ) -> Result<()> {
         let lane = self.lane(reader)?;
         let &[length, stretch, height, offset, b, seed] = reader.numbers(6)? else { return Err(no_ascent()) };
-        let w = &*self.columns.numbers(reader, self.rows.design(height).n_cols())?;
+        let w = self.columns.numbers(reader, self.rows.design(height).n_cols())?;
         with_smooth_loss!(
             self.rows.loss,
             loss => {
@@ -92,9 +97,10 @@ impl<const L: usize> ShardSide<'_, L> {
                     None => self.at_start(loss, lane),
                 };
                 ascent.alpha = ascent.at(length);
-                self.losses_at(loss, &ascent.y, (w, b), answer);
-                let visit = (stretch, height, offset);
-                let read = self.descend_alone(loss, &mut ascent, (w, visit, seed as u64), answer)?;
+                self.losses_at(loss, &ascent.y, (&w, b), answer);
+                let (begun, visit) = (relay.begin(w), (stretch, height, offset));
+                let (moved, read) = self.descend_alone(loss, &mut ascent, (begun, visit, seed as u64), answer)?;
+                relay.end(moved);
                 let terms = sum(self.cost.len(), |i| {
                     let term = |k| loss.dual_term(self.cost[i], ascent.along(i, length_of(k)));
                     std::array::from_fn::<f64, LENGTHS, _>(term)
@@ -126,15 +132,16 @@ impl<const L: usize> ShardSide<'_, L> {
         }));
     }
 
-    /// Epochs from `w`, by which the variables of these rows alone change; answers with their change of `w`.
+    /// Epochs from the weights `begun`, by which the variables of these rows alone change; answers with their
+    /// change of the weights. What these have become, and the rows read.
     fn descend_alone<T: DualLoss>(
         &self,
         loss: T,
         ascent: &mut ShardAscent,
-        (w, (stretch, height, offset), seed): (&[f64], (f64, f64, f64), u64),
+        (mut begun, (stretch, height, offset), seed): (Vec<f64>, (f64, f64, f64), u64),
         answer: &mut ShardAnswer,
-    ) -> Result<usize> {
-        let (design, mut moved, mut read) = (self.rows.design(height), memory::copy(w), 0);
+    ) -> Result<(Vec<f64>, usize)> {
+        let (design, mut moved, mut read) = (self.rows.design(height), memory::copy(&begun), 0);
         let (mut method, mut random) = (loss.method(&ascent.y, &self.cost), active::random(seed, 0));
         method.start_at(&ascent.alpha);
         for _ in 0..EPOCHS {
@@ -142,9 +149,9 @@ impl<const L: usize> ShardSide<'_, L> {
             read += epoch(&mut method, &design, &mut visit, &mut random, self.monitor)?.visited;
         }
         ascent.next = (0..ascent.y.len()).map(|i| method.alpha(i)).collect_large();
-        moved.iter_mut().zip(w).for_each(|(moved, w)| *moved = (*moved - w) / stretch);
-        self.columns.answer_numbers(&moved, answer);
-        Ok(read)
+        begun.iter_mut().zip(&moved).for_each(|(w, moved)| *w = (moved - *w) / stretch);
+        self.columns.answer_numbers(&begun, answer);
+        Ok((moved, read))
     }
 
     /// Makes the variables so far along their change the dual point.
@@ -185,7 +192,7 @@ impl Ascent {
             Intercept::Free => penalty_for(facts.curvature / facts.cost, facts.cost).sqrt(),
             _ => task.intercept.bias(),
         };
-        let (offset, b, length, stretch) = (0.0, 0.0, 1.0, task.n_shards as f64);
+        let (offset, b, length, stretch) = (0.0, 0.0, 1.0, task.facts.n_shards as f64);
         Self { w: memory::zeros(task.n_weights()), is_free, height, offset, b, length, stretch }
     }
 
@@ -293,7 +300,7 @@ pub fn ascend(
             }
             (aim, ends) = (CLOSER * aim, ends + 1);
         }
-        ascent.adapt(task.n_shards);
+        ascent.adapt(task.facts.n_shards);
     }
     stand_at(newton, &ascent.w[..ascent.n_penalised()], ascent.b);
     newton.refresh()?;

@@ -81,10 +81,10 @@ impl Exchange for Recorded<'_> {
 /// What the answers depend on.
 fn fingerprint(task: &ShardTask, exchange: &mut dyn Exchange) -> Result<Fingerprint> {
     let [rows, labels] = hashes(|request| exchange.gather(request, &Vec::new))?;
-    let ShardTask { facts, scale, n_shards, n_columns, n_classes, loss, intercept, params } = task;
+    let ShardTask { facts, scale, n_columns, n_classes, loss, intercept, params } = task;
     Ok(Fingerprint::of_entries([
         ("shape of X", format!("{} x {n_columns}", facts.n_rows)),
-        ("number of shards", n_shards.to_string()),
+        ("number of shards", facts.n_pieces.to_string()),
         ("hash of X", rows),
         ("number of classes", n_classes.to_string()),
         ("hash of y, C and weights", labels),

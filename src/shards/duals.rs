@@ -12,7 +12,8 @@
 //! intercept, from sums of each shard. The weights of the variables that come out are summed anew, so that
 //! what they miss is the rounding of a sum.
 
-use super::shard::{ShardPoint, ShardSide};
+use super::ascent::EPOCHS;
+use super::shard::{Relay, ShardPoint, ShardSide};
 use super::wire::{Reader, ShardAnswer};
 use crate::fit::certificate::{Cut, Imbalance};
 use crate::fit::dual::Visit;
@@ -29,10 +30,15 @@ fn no_slopes() -> Error {
 }
 
 impl<const L: usize> ShardSide<'_, L> {
-    /// An epoch from the slopes of a lane or, if the number after it says so, from the point that is there:
+    /// Some epochs from the slopes of a lane or, if the number after it says so, from the point that is there:
     /// how often a change counts, height of the constant column, offset, seed, and the weights of all
     /// variables.
-    pub(super) fn descend(&mut self, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
+    pub(super) fn descend(
+        &mut self,
+        reader: &mut Reader<'_>,
+        relay: &mut Relay,
+        answer: &mut ShardAnswer,
+    ) -> Result<()> {
         let lane = self.lane(reader)?;
         let &[is_there, stretch, height, offset, seed] = reader.numbers(5)? else {
             return Err(no_slopes());
@@ -40,15 +46,17 @@ impl<const L: usize> ShardSide<'_, L> {
         let point = self.point.take().filter(|_| is_there != 0.0);
         let (y, alpha) = point.map_or_else(|| self.slopes(lane), |point| (point.y, point.alpha));
         let design = self.rows.design(height);
-        let mut w = self.columns.numbers(reader, design.n_cols())?.into_owned();
+        let mut w = relay.begin(self.columns.numbers(reader, design.n_cols())?);
         let mut visit = Visit { w: &mut w, offset, stretch };
-        let slopes = SlopeRows { y: &y, cost: &self.cost, alpha: &alpha, design, seed: seed as u64 };
+        let (cost, epochs, seed) = (&self.cost[..], if stretch > 1.0 { EPOCHS } else { 1 }, seed as u64);
+        let slopes = SlopeRows { y: &y, cost, alpha: &alpha, design, epochs, seed };
         let bends = |i: usize| self.state.curvature[i][lane] != 0.0;
         let (alpha, visited) = with_smooth_loss!(
             self.rows.loss,
             loss => slopes.descend(loss, bends, &mut visit, self.monitor)?,
             else return Err(no_slopes())
         );
+        relay.end(w);
         self.take_point(ShardPoint { y, alpha }, visited, answer);
         Ok(())
     }

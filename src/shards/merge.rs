@@ -53,7 +53,7 @@ impl Merging {
         exchange: &mut dyn Exchange,
         monitor: &dyn Monitor,
     ) -> Result<Option<Self>> {
-        let numbers = task.n_columns.saturating_mul(task.n_shards);
+        let numbers = task.n_columns.saturating_mul(task.facts.n_shards);
         if task.n_columns < SHARD_OWN_COLUMNS || numbers > SHARD_MERGED_MOST {
             return Ok(None);
         }

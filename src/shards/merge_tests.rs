@@ -185,7 +185,6 @@ fn task_of(here: &Here<'_>, wide: &Wide, rows: &ShardRows<'_>, tol: f64) -> Shar
     ShardTask {
         facts: here.facts(),
         scale: 1.0,
-        n_shards: wide.parts.len(),
         n_columns: wide.n_columns,
         n_classes: 2,
         loss: rows.loss,

@@ -4,9 +4,13 @@
 //! room for; the entries of the others come from the disk once a request, and not at all where it asks for
 //! none. Each piece answers as if it were a shard ([`Shard`]), and the answers of all of them are added in
 //! the order of the store: how it is cut into pieces decides the last digits of a fit, not where they are.
+//! Epochs of dual descent alone go from piece to piece: a piece begins with the weights to which the one
+//! before has come, and the store has done what one shard of all its rows would do.
 //!
 //! The store has numbered its columns by frequency. Where vectors of columns are short the rows get back the
 //! numbers that the data's columns have; else these are the shard's own ([`OwnColumns`]).
+
+use std::cell::Cell;
 
 use super::columns::OwnColumns;
 use super::shard::{CLASSES, CostedRows, Shard, ShardFacts, ShardFolds, ShardRows};
@@ -88,7 +92,7 @@ impl StoreRows {
     pub fn cut(&self, store: &Store) -> Result<PieceCut> {
         let meta = store.meta();
         let columns = if self.has_own_columns() { meta.n_used } else { self.n_columns } as u64;
-        let (lanes, travelling) = (self.lanes.min(CLASSES) as u64, self.n_columns as u64);
+        let (lanes, travelling) = (self.padded_lanes() as u64, self.n_columns as u64);
         let vectors = 8 * lanes * (VECTORS * columns + TRAVELLING * travelling);
         let states = meta.n_rows * (ROW_BYTES + LANE_BYTES * lanes) + vectors;
         let page = store.pages().iter().map(|page| u64::from(page.nnz)).max().unwrap_or(0).max(1);
@@ -144,6 +148,26 @@ impl StoreRows {
             let absent: Vec<Matrix<'_>> = absent.collect::<Result<_>>()?;
             f(PieceRows { pieces: &pieces, absent: &absent, own, facts }, &mut loader)
         })
+    }
+
+    /// Class and cost of each row of the input.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn by_number(&self, store: &Store, monitor: &dyn Monitor) -> Result<(Vec<u32>, Vec<f64>)> {
+        self.check(store)?;
+        let facts = store.facts_by_place(monitor)?;
+        let n = facts.numbers.len();
+        let (mut classes, mut costs) = (memory::zeros(n), memory::zeros(n));
+        for (at, &number) in facts.numbers.iter().enumerate() {
+            (classes[number as usize], costs[number as usize]) = self.row(&facts, at);
+        }
+        Ok((classes, costs))
+    }
+
+    /// Lanes with those that fill them up, where there are several.
+    pub fn padded_lanes(&self) -> usize {
+        if self.lanes == 1 { 1 } else { CLASSES }
     }
 
     fn has_own_columns(&self) -> bool {
@@ -215,6 +239,7 @@ impl<'a> Loader<'a> {
             all.join(&piece.rows(&rows, self.data, own, None).facts());
             pieces.push(piece);
         }
+        all.n_shards = 1;
         Ok((pieces, all))
     }
 
@@ -390,9 +415,24 @@ impl<'s, 'a> StoreShard<'s, 'a> {
     /// # Errors
     /// Those of [`Shard::answer`] and of the store.
     pub fn answer(&mut self, words: &[f64]) -> Result<ShardAnswer> {
-        let mut answers: Vec<ShardAnswer> = Vec::new();
+        let (mut answer, mut left) = self.answer_some(words)?;
+        while !left.is_empty() {
+            let (more, rest) = self.answer_some(left)?;
+            answer.then(&more);
+            left = rest;
+        }
+        Ok(answer)
+    }
+
+    /// The same up to the first relayed operation, and what is left of the request: every piece has to end it
+    /// before the first one goes on.
+    fn answer_some<'w>(&mut self, words: &'w [f64]) -> Result<(ShardAnswer, &'w [f64])> {
+        let (mut answers, mut relay, mut left) = (Vec::<ShardAnswer>::new(), Vec::new(), words);
         for k in 0..self.shards.len() {
-            let answer = self.ask(k, words)?;
+            self.shards[k].hand(relay);
+            let answer;
+            (answer, left) = self.ask(k, words)?;
+            relay = self.shards[k].handed();
             let (first, others) = self.shards.split_at_mut(1);
             if let Some(shard) = k.checked_sub(1).map(|k| &mut others[k]) {
                 shard.share_columns(&first[0]);
@@ -409,14 +449,15 @@ impl<'s, 'a> StoreShard<'s, 'a> {
             _ => None,
         };
         let first = answers.swap_remove(0);
-        Ok(match of_all {
+        let answer = match of_all {
             Some(sums) => ShardAnswer { sums, ..first },
             None => first,
-        })
+        };
+        Ok((answer, left))
     }
 
-    /// What a piece answers. After an error it knows nothing.
-    fn ask(&mut self, k: usize, words: &[f64]) -> Result<ShardAnswer> {
+    /// What a piece answers up to the first relayed operation. After an error it knows nothing.
+    fn ask<'w>(&mut self, k: usize, words: &'w [f64]) -> Result<(ShardAnswer, &'w [f64])> {
         let (absent, monitor) = (self.absent(k), self.monitor);
         let mut shard = std::mem::replace(&mut self.shards[k], Shard::new(absent, monitor));
         let (mut reader, mut answer) = (Reader::new(words, 1), ShardAnswer::default());
@@ -426,11 +467,12 @@ impl<'s, 'a> StoreShard<'s, 'a> {
             let rows = self.loader.rows(k);
             let here = self.rows.pieces[k].rows(&rows, self.loader.data, self.rows.own, absent.folds);
             let mut awake = shard.moved_to(here, monitor);
-            awake.answer_while(&mut reader, &mut answer, |_| true)?;
+            let is_over = Cell::new(false);
+            awake.answer_while(&mut reader, &mut answer, |op| !is_over.replace(op.is_relayed()))?;
             shard = awake.moved_to(absent, monitor);
         }
         self.shards[k] = shard;
-        Ok(answer)
+        Ok((answer, reader.rest()))
     }
 }
 

@@ -38,12 +38,12 @@ impl<'a> RemotePoints<'a> {
         mut w: Vec<f64>,
         from: &EpochFrom<1>,
     ) -> Result<DualFound> {
-        let ShardTask { facts, n_shards, params, .. } = *self.task;
+        let ShardTask { facts, params, .. } = *self.task;
         let penalty = || penalty_for(facts.curvature / facts.cost, facts.cost);
         let (height, offset) = newton.augment(&mut w, penalty);
         // A number of the wire has 53 bits; another epoch has another order.
         let seed = (params.seed as u32).wrapping_add(u32::from(matches!(from, EpochFrom::Point)));
-        let arguments = [n_shards as f64, height, offset, f64::from(seed)];
+        let arguments = [facts.n_shards as f64, height, offset, f64::from(seed)];
         let found = newton.rows.descend(arguments, &w, from)?;
         self.monitor.poll()?;
         self.settle(newton, found)

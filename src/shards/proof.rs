@@ -36,17 +36,17 @@ pub fn prove<const L: usize>(
     let b = if is_free { claimed.w[n_weights].abs() } else { 0.0 };
     let squared = dot(w, w);
     let length = certificate::length_of(squared, n_weights);
-    let shards = task.n_shards as f64;
+    let pieces = task.facts.n_pieces as f64;
     let ([excess, total, reach], [digit, longest]) = rows.weigh(claimed.lane, claimed.is_polished)?;
     let Spread { distance, drift, additions } = claimed.spread;
     let has_leapt = drift > 0.0 && certificate::is_leap(digit, task.facts.cost);
     let drift = if has_leapt { f64::INFINITY } else { drift };
-    let blur = certificate::blur(drift, length, additions + shards, reach);
+    let blur = certificate::blur(drift, length, additions + pieces, reach);
     let ball = Ball { squared, n_weights, radius: distance + blur, blur };
     let excess = if is_free { excess } else { 0.0 };
-    // The excess of each shard is rounded to a double, and their sum once for each.
+    // The excess of each piece is rounded to a double, and their sum once for each.
     let delta = if is_free {
-        certificate::excess_bound(excess, total, n as f64) + UNIT * (shards + 1.0) * total
+        certificate::excess_bound(excess, total, n as f64) + UNIT * (pieces + 1.0) * total
     } else {
         0.0
     };
@@ -57,5 +57,5 @@ pub fn prove<const L: usize>(
         if is_free { Repair { price: delta * price, length: delta * longest } } else { Repair::default() };
     let [losses, terms, slack, size, alpha] = sums;
     let totals = RowTotals { losses, terms, slack, size, alpha };
-    Ok(totals.conclude(&repair, &ball, n, certificate::chain(n) + shards).certificate)
+    Ok(totals.conclude(&repair, &ball, n, certificate::chain(n) + pieces).certificate)
 }

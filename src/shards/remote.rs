@@ -552,12 +552,13 @@ impl<'a, const L: usize> Remote<'a, L> {
     }
 
     /// The mean of the weights that the shards find in fits on their own rows, zero where none does; and how
-    /// many rows they have read.
+    /// many rows they have read. Where shards are not small they fit nothing but samples.
     ///
     /// # Errors
     /// Those of the exchange.
-    pub fn fit_alone(&mut self, total_cost: f64, tol: f64) -> Result<(Block<L>, f64)> {
-        self.pending.op(Op::FitAlone).number(total_cost).number(tol);
+    pub fn fit_alone(&mut self, total_cost: f64, tol: f64, is_small: bool) -> Result<(Block<L>, f64)> {
+        let is_small = f64::from(u8::from(is_small));
+        self.pending.op(Op::FitAlone).number(total_cost).number(tol).number(is_small);
         let answer = self.ask()?;
         let mut reader = Reader::new(&answer.sums, self.lanes);
         let mut mean = Block::zeros(self.w.len());

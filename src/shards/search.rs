@@ -49,7 +49,7 @@ impl ShardSearch<'_> {
         let (n, borders) = (self.weight.len(), self.borders);
         self.labels.check(n)?;
         check_weights(self.weight, n)?;
-        check_length("borders of shards", self.task.n_shards + 1, borders.len())?;
+        check_length("borders of shards", self.task.facts.n_shards + 1, borders.len())?;
         if !borders.is_sorted() || borders[0] != 0 || borders[borders.len() - 1] as usize != n {
             return Err(Error::Shape { what: "rows of shards", expected: n, found: 0 });
         }
@@ -163,7 +163,7 @@ fn run(
     };
     let lanes = LaneFacts::new(labels, &parts, &settings);
     let of_lanes = |group: Range<usize>| -> Result<Box<dyn Group + '_>> {
-        let there = There { owners: &owners, n_problems, n_shards: task.n_shards };
+        let there = There { owners: &owners, n_problems, n_shards: facts.n_shards };
         let newton = newton_of((task, merging), &link, (&group, n_problems), monitor);
         Ok(Box::new(LaneGroup::new(newton, there, &lanes, group)))
     };

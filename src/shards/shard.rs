@@ -1,5 +1,6 @@
 //! The side of the rows: some rows of the data, what a fit knows of each, and answers to requests.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -85,8 +86,10 @@ pub struct ShardFolds<'a> {
 /// What is summed over the shards before a fit begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ShardFacts {
-    /// Shards, or pieces of them that answer one by one.
+    /// Shards: those that answer at the same time.
     pub n_shards: usize,
+    /// Pieces of shards that answer one by one, whose sums are added.
+    pub n_pieces: usize,
     /// Rows of a cost above 0.
     pub n_rows: usize,
     /// Their entries.
@@ -107,6 +110,7 @@ impl ShardFacts {
     /// Takes those of another shard in.
     pub fn join(&mut self, other: &Self) {
         self.n_shards += other.n_shards;
+        self.n_pieces += other.n_pieces;
         self.n_rows += other.n_rows;
         self.n_entries += other.n_entries;
         self.cost += other.cost;
@@ -139,6 +143,7 @@ impl<'a> ShardRows<'a> {
         let is_all = self.ids.len() == self.rows.n_rows();
         ShardFacts {
             n_shards: 1,
+            n_pieces: 1,
             n_rows: self.cost.len(),
             n_entries: design.nnz() as f64,
             cost,
@@ -210,6 +215,35 @@ pub struct Shard<'a> {
     columns: TravellingColumns,
     monitor: &'a dyn Monitor,
     running: Running<'a>,
+    relay: Relay,
+}
+
+/// Weights that epochs of dual descent hand from piece to piece of a store, whose rows take turns: each piece
+/// goes on from where the one before has come to, as the rows of one shard do.
+#[derive(Debug, Default)]
+pub(super) struct Relay {
+    /// Whether there are other pieces.
+    is_on: bool,
+    /// Those of the piece before; empty at the first.
+    w: Vec<f64>,
+}
+
+impl Relay {
+    /// Where an epoch begins, whose request says `told`.
+    pub fn begin(&mut self, told: Cow<'_, [f64]>) -> Vec<f64> {
+        match (std::mem::take(&mut self.w), told) {
+            (before, _) if !before.is_empty() => before,
+            (_, Cow::Owned(told)) => told,
+            (_, Cow::Borrowed(told)) => memory::copy(told),
+        }
+    }
+
+    /// Takes what an epoch has come to.
+    pub fn end(&mut self, w: Vec<f64>) {
+        if self.is_on {
+            self.w = w;
+        }
+    }
 }
 
 enum Running<'a> {
@@ -221,7 +255,18 @@ enum Running<'a> {
 impl<'a> Shard<'a> {
     /// Before the first request.
     pub fn new(rows: ShardRows<'a>, monitor: &'a dyn Monitor) -> Self {
-        Self { rows, columns: TravellingColumns::of_data(rows.own), monitor, running: Running::Nothing }
+        let (columns, relay) = (TravellingColumns::of_data(rows.own), Relay::default());
+        Self { rows, columns, monitor, running: Running::Nothing, relay }
+    }
+
+    /// As a piece of a store, to which the one before hands the weights of its epoch; nothing to the first.
+    pub fn hand(&mut self, w: Vec<f64>) {
+        self.relay = Relay { is_on: true, w };
+    }
+
+    /// The weights for the next piece; empty where there was no epoch.
+    pub fn handed(&mut self) -> Vec<f64> {
+        std::mem::take(&mut self.relay).w
     }
 
     /// What it knows, with these rows: the same ones, come back to memory or gone from it.
@@ -231,7 +276,7 @@ impl<'a> Shard<'a> {
             Running::One(side) => Running::One(Box::new(side.moved_to(rows, monitor))),
             Running::Classes(side) => Running::Classes(Box::new(side.moved_to(rows, monitor))),
         };
-        Shard { rows, columns: self.columns, monitor, running }
+        Shard { rows, columns: self.columns, monitor, running, relay: self.relay }
     }
 
     /// Knows of columns what the other one does, in the same memory.
@@ -306,8 +351,8 @@ impl<'a> Shard<'a> {
                     Running::Nothing => {
                         return Err(Error::Shape { what: "problems of a shard", expected: 1, found: 0 });
                     }
-                    Running::One(side) => side.run(op, reader, answer)?,
-                    Running::Classes(side) => side.run(op, reader, answer)?,
+                    Running::One(side) => side.run(op, reader, &mut self.relay, answer)?,
+                    Running::Classes(side) => side.run(op, reader, &mut self.relay, answer)?,
                 },
             }
             self.monitor.poll()?;
@@ -470,7 +515,13 @@ impl<'a, const L: usize> ShardSide<'a, L> {
         ShardSide { rows, columns, cost, group, first, lanes, monitor, state, corners, point, ascent, vector }
     }
 
-    fn run(&mut self, op: Op, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
+    fn run(
+        &mut self,
+        op: Op,
+        reader: &mut Reader<'_>,
+        relay: &mut Relay,
+        answer: &mut ShardAnswer,
+    ) -> Result<()> {
         reader.set_lanes(self.lanes);
         if op == Op::HeldOut || self.group.is_some() && !op.is_of_search() {
             return self.held_out(op, answer);
@@ -484,10 +535,10 @@ impl<'a, const L: usize> ShardSide<'a, L> {
             Op::Advance => {
                 self.state.advance(&reader.lanes()?)?;
             }
-            Op::Descend => self.descend(reader, answer)?,
+            Op::Descend => self.descend(reader, relay, answer)?,
             Op::Linearise => self.linearise(reader, answer)?,
             Op::Settle => self.settle(reader, answer)?,
-            Op::Ascend => self.ascend(reader, answer)?,
+            Op::Ascend => self.ascend(reader, relay, answer)?,
             Op::TakeAscent => self.take_ascent(reader, answer)?,
             Op::FitAlone => self.fit_alone(reader, answer)?,
             Op::Slopes

@@ -2,11 +2,11 @@
 //! the client goes along the mean of what they have found.
 //!
 //! A shard has everything that a fit in memory takes. It fits a sample of its rows where they are many, all
-//! of them where they are few, and nothing otherwise: it would be busy for longer than the rounds take. The
-//! mean of the minimisers over `k` parts of the rows is closer to that over all of them than each is (Zhang
-//! and others, Communication-efficient algorithms for statistical optimization, 2013), unless the parts are
-//! of different kinds; the line search from zero says how much it is worth. A shard of one class knows of no
-//! minimiser and has no say.
+//! of them where all shards together have few, and nothing otherwise: it would be busy for longer than the
+//! rounds take. The mean of the minimisers over `k` parts of the rows is closer to that over all of them than
+//! each is (Zhang and others, Communication-efficient algorithms for statistical optimization, 2013), unless
+//! the parts are of different kinds; the line search from zero says how much it is worth. A shard of one
+//! class knows of no minimiser and has no say.
 
 use super::remote::{Remote, ShardTerms};
 use super::shard::{ShardFacts, ShardSide};
@@ -29,9 +29,10 @@ const LENGTHS: [f64; 4] = [1.0, 0.5, 0.25, 0.125];
 
 impl<const L: usize> ShardSide<'_, L> {
     /// For each lane the weights of a fit on these rows, times the cost of the rows, and that cost; then the
-    /// rows read. The arguments are the total cost of all shards and the tolerance.
+    /// rows read. The arguments are the total cost of all shards, the tolerance, and whether all rows are few
+    /// enough to be fitted.
     pub(super) fn fit_alone(&mut self, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
-        let (total, tol) = (reader.number()?, reader.number()?);
+        let (total, tol, is_small) = (reader.number()?, reader.number()?, reader.number()? != 0.0);
         let cost: f64 = self.cost.iter().sum();
         let design = self.rows.design(self.rows.intercept.bias());
         let (d, bias) = (design.n_cols(), design.bias);
@@ -50,7 +51,7 @@ impl<const L: usize> ShardSide<'_, L> {
                 intercept: self.rows.intercept,
             };
             let sample = Sample::of(&problem);
-            if sample.is_none() && design.nnz() as f64 > SHARD_START_ENTRIES {
+            if sample.is_none() && !is_small {
                 continue;
             }
             let problem = sample.as_ref().map_or(problem, |sample| sample.problem(&problem));
@@ -77,13 +78,15 @@ impl<const L: usize> ShardSide<'_, L> {
     }
 }
 
-/// Whether there may be shards that fit rows of their own: all are like the mean.
-fn is_worth_it(task: &ShardTask) -> bool {
-    let ShardFacts { n_rows, n_entries, .. } = task.facts;
-    let shards = task.n_shards as f64;
-    let is_small = n_entries <= shards * SHARD_START_ENTRIES;
-    let are_many = n_rows >= task.n_shards * SAMPLED_ONE_IN * SAMPLED_PER_COLUMN * task.n_weights();
-    n_rows > 0 && (is_small || are_many)
+/// Whether rows are few enough for shards to fit all of theirs.
+fn is_small(task: &ShardTask) -> bool {
+    task.facts.n_entries <= SHARD_START_ENTRIES
+}
+
+/// Whether there may be pieces that fit a sample of their rows: all are like the mean.
+fn are_many(task: &ShardTask) -> bool {
+    let ShardFacts { n_rows, n_pieces, .. } = task.facts;
+    n_rows >= n_pieces * SAMPLED_ONE_IN * SAMPLED_PER_COLUMN * task.n_weights()
 }
 
 /// Moves `newton` from zero towards the mean of what the shards find alone.
@@ -91,11 +94,12 @@ fn is_worth_it(task: &ShardTask) -> bool {
 /// # Errors
 /// [`crate::Error::Cancelled`], and those of the exchange.
 pub fn begin<const L: usize>(task: &ShardTask, newton: &mut Newton<'_, Remote<'_, L>, L>) -> Result<()> {
-    if !is_worth_it(task) {
+    let is_small = is_small(task);
+    if task.facts.n_rows == 0 || !(is_small || are_many(task)) {
         return Ok(());
     }
     let tol = task.params.tol.max(sample::TOL);
-    let (mean, read) = newton.rows.fit_alone(task.facts.cost, tol)?;
+    let (mean, read) = newton.rows.fit_alone(task.facts.cost, tol, is_small)?;
     newton.work.passes += read / task.facts.n_rows as f64;
     let Newton { rows, w, work, .. } = newton;
     let at_zero = with_loss!(task.loss, loss => task.facts.cost * loss.value(0.0));

@@ -14,8 +14,6 @@ pub struct ShardTask {
     pub facts: ShardFacts,
     /// What the costs that the shards have are multiplied by.
     pub scale: f64,
-    /// How many there are.
-    pub n_shards: usize,
     /// Columns of the data, or those that travel in their place.
     pub n_columns: usize,
     /// Number of classes, at least 2.

@@ -134,8 +134,8 @@ fn fit_over(
     let mut here = Here::new(rows.to_vec(), loses_every);
     let params = Params { tol, ..Params::default() };
     let ShardRows { loss, intercept, .. } = rows[0];
-    let (facts, n_shards) = (here.facts(), rows.len());
-    let task = ShardTask { facts, scale: 1.0, n_shards, n_columns, n_classes, loss, intercept, params };
+    let facts = here.facts();
+    let task = ShardTask { facts, scale: 1.0, n_columns, n_classes, loss, intercept, params };
     let outcome = fit(&task, &mut here, &Silent).unwrap();
     (outcome, here.rounds)
 }
@@ -192,18 +192,8 @@ fn fits_with_a_block_of_frequent_columns_are_proved_and_lost_shards_cost_no_bit(
             let mut here = Here::new(rows.clone(), loses_every);
             // As if there were so many entries that a block is cheap beside a reading.
             let facts = ShardFacts { pairs: [1e9, 1e9], ..here.facts() };
-            let (n_shards, intercept) = (2, problem.intercept);
-            let params = Params { tol: 1e-4, ..Params::default() };
-            let task = ShardTask {
-                facts,
-                scale: 1.0,
-                n_shards,
-                n_columns: d,
-                n_classes: 2,
-                loss,
-                intercept,
-                params,
-            };
+            let (intercept, params) = (problem.intercept, Params { tol: 1e-4, ..Params::default() });
+            let task = ShardTask { facts, scale: 1.0, n_columns: d, n_classes: 2, loss, intercept, params };
             assert!(task.factorisation().is_none() && task.block().is_some());
             fit(&task, &mut here, &Silent).unwrap()
         };
@@ -277,8 +267,8 @@ fn only_wide_fits_of_smooth_losses_ascend() {
         let (facts, intercept, params) = (here.facts(), problem.intercept, Params::default());
         let n_columns = 130;
         let facts = ShardFacts { n_rows: take, ..facts };
-        let (scale, n_shards, n_classes) = (1.0, 2, 2);
-        let task = ShardTask { facts, scale, n_shards, n_columns, n_classes, loss, intercept, params };
+        let (scale, n_classes) = (1.0, 2);
+        let task = ShardTask { facts, scale, n_columns, n_classes, loss, intercept, params };
         let mut listens = Asked(&mut here, Vec::new());
         fit(&task, &mut listens, &Silent).unwrap();
         let has_ascended = listens.1.contains(&(Op::Ascend as usize));
@@ -445,9 +435,9 @@ fn what_is_foreseen_takes_no_round() {
             let rows = cut.rows(&matrix, &problem, loss);
             let mut here = Here::new(rows.clone(), usize::MAX);
             let (facts, intercept) = (here.facts(), problem.intercept);
-            let (scale, n_shards, n_classes) = (1.0, 2, 2);
+            let (scale, n_classes) = (1.0, 2);
             let params = Params { tol: 1e-5, ..Params::default() };
-            let task = ShardTask { facts, scale, n_shards, n_columns: d, n_classes, loss, intercept, params };
+            let task = ShardTask { facts, scale, n_columns: d, n_classes, loss, intercept, params };
             let mut listens = Listens(&mut here, Vec::new());
             let outcome = fit(&task, &mut listens, &Silent).unwrap();
             let alone = |op: Op| listens.1.iter().filter(|first| **first == op as usize).count();
@@ -498,8 +488,7 @@ fn fits_go_on_from_their_checkpoints_to_the_same_bits() {
         let (quiet, rounds) = fit_over(&rows, d, n_classes, 1e-9, usize::MAX);
         let (intercept, params) = (problem.intercept, Params { tol: 1e-9, ..Params::default() });
         let facts = Here::new(rows.clone(), usize::MAX).facts();
-        let task =
-            ShardTask { facts, scale: 1.0, n_shards: 3, n_columns: d, n_classes, loss, intercept, params };
+        let task = ShardTask { facts, scale: 1.0, n_columns: d, n_classes, loss, intercept, params };
         for ends in [1, rounds / 2, rounds] {
             let path = folder.path().join(format!("{case} {ends}"));
             let attempt = |rounds: usize, loses_every: usize| {
@@ -608,9 +597,9 @@ fn search_over(
     };
     let mut here = Here::new((0..views.len()).map(shard).collect(), loses_every);
     let params = Params { tol: 1e-2, ..Params::default() };
-    let (facts, n_shards, n_columns) = (here.facts(), views.len(), views[0].n_cols());
+    let (facts, n_columns) = (here.facts(), views[0].n_cols());
     let n_classes = split.n_classes;
-    let task = &ShardTask { facts, scale: 1.0, n_shards, n_columns, n_classes, loss, intercept, params };
+    let task = &ShardTask { facts, scale: 1.0, n_columns, n_classes, loss, intercept, params };
     let (labels, weight) = (split.labels(), &split.weight[..]);
     let data =
         ShardSearch { task, labels, weight, folds: &split.folds, borders: &split.borders, plan, resume };
@@ -818,9 +807,9 @@ proptest! {
             let borders: Vec<usize> = (1..cut).map(|k| (k * n / 3).min(n)).collect();
             let parts = Cut::new(classes_of(&problem), &borders);
             let mut here = Here::new(parts.rows(&matrix, &problem, *loss), 3);
-            let (facts, n_shards, intercept) = (here.facts(), borders.len() + 1, problem.intercept);
+            let (facts, intercept) = (here.facts(), problem.intercept);
             let (n_columns, loss, scale, n_classes) = (d, *loss, 1.0, 2);
-            let task = ShardTask { facts, scale, n_shards, n_columns, n_classes, loss, intercept, params };
+            let task = ShardTask { facts, scale, n_columns, n_classes, loss, intercept, params };
             points_over(&task, &mut here, steps)?;
         }
     }
@@ -847,4 +836,71 @@ fn gaps_of_fits_are_never_below_the_truth_and_rounds_are_few() {
             }
         }
     }
+}
+
+/// A piece goes on from the weights of the one before, as it would if the request said them; and the epochs
+/// of pieces in turn raise the dual value more than those of shards that each begin from the same weights.
+#[test]
+fn epochs_go_from_piece_to_piece() {
+    let waves = Waves::new(90, 8, 4.0, 1);
+    let matrix = waves.rows();
+    let problem = waves.problem(&matrix, 0);
+    let cut = Cut::new(classes_of(&problem), &[30, 60]);
+    let rows = cut.rows(&matrix, &problem, LossKind::SquaredHinge);
+    let pieces = || -> Vec<Shard<'_>> {
+        let mut shards: Vec<Shard<'_>> = rows.iter().map(|rows| Shard::new(*rows, &Silent)).collect();
+        let mut begin = Request::new(1);
+        begin.op(Op::Begin).number(1.0).number(1.0).number(1.0).op(Op::Decide).vector(&[0.0; 8]);
+        begin.op(Op::EvaluateQuietly).number(0.0);
+        shards.iter_mut().for_each(|shard| assert!(shard.answer(begin.words()).unwrap().sums.is_empty()));
+        shards
+    };
+    let descend = |w: &[f64]| {
+        let mut request = Request::new(1);
+        request.op(Op::Descend).numbers(&[0.0, 0.0, 1.0, 0.0, 0.0, 5.0]).vector(w);
+        request
+    };
+    let gradient = evaluated(&mut pieces());
+    let start: Vec<f64> = gradient.iter().map(|h| -h).collect();
+    let (mut relayed, mut told, mut w) = (pieces(), pieces(), start.clone());
+    let mut handed = Vec::new();
+    for (one, other) in relayed.iter_mut().zip(&mut told) {
+        one.hand(handed);
+        other.hand(Vec::new());
+        let answer = one.answer(descend(&start).words()).unwrap();
+        assert_eq!(answer, other.answer(descend(&w).words()).unwrap());
+        (handed, w) = (one.handed(), other.handed());
+        assert!(handed == w && w != start);
+    }
+    let mut alone = pieces();
+    for shard in &mut alone {
+        shard.answer(descend(&start).words()).unwrap();
+        assert!(shard.handed().is_empty());
+    }
+    let [relayed, alone] = [relayed, alone].map(dual_value);
+    assert!(relayed > alone, "{relayed} {alone}");
+}
+
+/// The gradient of the losses of some shards.
+fn evaluated(shards: &mut [Shard<'_>]) -> Vec<f64> {
+    let mut request = Request::new(1);
+    request.op(Op::Evaluate).number(0.0);
+    let mut sum = ShardAnswer::default();
+    for shard in shards {
+        let answer = shard.answer(request.words()).unwrap();
+        if sum.sums.is_empty() { sum = answer } else { sum.join(&answer).unwrap() }
+    }
+    sum.sums[..sum.sums.len() - 2].to_vec()
+}
+
+/// That of the points which some shards have found.
+fn dual_value(mut shards: Vec<Shard<'_>>) -> f64 {
+    let mut request = Request::new(1);
+    request.op(Op::Settle).numbers(&[0.0, 0.0, 0.0]);
+    let answers: Vec<ShardAnswer> =
+        shards.iter_mut().map(|shard| shard.answer(request.words()).unwrap()).collect();
+    let mut sum = answers[0].clone();
+    answers[1..].iter().for_each(|answer| sum.join(answer).unwrap());
+    let (w, rest) = sum.sums.split_at(sum.sums.len() - 2);
+    rest[0] - 0.5 * w.iter().map(|w| w * w).sum::<f64>()
 }

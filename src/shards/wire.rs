@@ -121,6 +121,11 @@ impl Op {
         is_told || is_step || matches!(self, Op::TakeSlopes | Corners | Keep | GoBack)
     }
 
+    /// Whether a piece of a store goes on from the weights at which the one before has ended.
+    pub fn is_relayed(self) -> bool {
+        matches!(self, Self::Descend | Self::Ascend)
+    }
+
     /// Whether it is one of the steps of a search.
     pub fn is_of_search(self) -> bool {
         use Op::{Advance, Curvature, Decide, Evaluate, EvaluateQuietly, Finish, HeldOut, Losses, Multiply};
@@ -368,6 +373,15 @@ impl ShardAnswer {
         for x in x {
             self.sums.extend_from_slice(&x[..lanes]);
         }
+    }
+
+    /// Appends the answer to the operations that follow.
+    pub fn then(&mut self, other: &Self) {
+        let start = self.sums.len();
+        self.vectors.extend(other.vectors.iter().map(|[at, lanes]| [start + at, *lanes]));
+        memory::extend_from_slice(&mut self.sums, &other.sums);
+        self.maxima.extend_from_slice(&other.maxima);
+        self.kind = other.kind;
     }
 
     /// Takes the answer of another shard in.

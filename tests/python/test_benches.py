@@ -429,6 +429,7 @@ def test_synthetic_documents(compare):
         ("reader.py", ["--sets", "zipf-1e5", "--repeat", "1"], 4),
         ("presolve_cost.py", ["--sets", "zipf-1e6", "--repeat", "1"], 2),
         ("store_solvers.py", ["--sets", "generated", "--losses", "logistic", "--tols", "1e-2"], 2),
+        ("store_solvers.py", ["--sets", "generated", "--losses", "logistic", "--search"], 1),
     ],
 )
 def test_smaller_measurements(tmp_path, script, words, count):

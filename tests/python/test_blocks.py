@@ -529,6 +529,47 @@ def test_a_search_over_blocks_and_its_refit(large, tmp_path):
         select_C(store, y)
 
 
+@pytest.mark.parametrize(("classes", "loss"), [(2, "squared_hinge"), (3, "logistic")])
+def test_a_search_by_newton_takes_pieces_in_turn(tmp_path, classes, loss):
+    X, y = random_rows(n=20_000, d=200, classes=classes)
+    weight = 1.0 + np.arange(len(y)) % 2
+    store = BlockStore.build((X, y, weight), tmp_path / "x")
+    given = {"cv": 3, "loss": loss, "multi_class": "ovr", "class_weight": "balanced", "keep_decisions": True}
+    pieces = {"solver": "newton", "memory_budget": 20_000_000, "block_options": {"in_memory": False}}
+    expected = select_C(X, y, sample_weight=weight, **given)
+    found = select_C(store, **given, **pieces, resume=tmp_path / "journal")
+    assert len(found.mean) > 4
+    np.testing.assert_array_equal(found.to_frame()["C"], expected.to_frame()["C"])
+    assert found.C == expected.C
+    np.testing.assert_allclose(found.objective, expected.objective, rtol=1e-3)
+    np.testing.assert_allclose(found.scores, expected.scores, atol=0.005)
+    np.testing.assert_allclose(found.decisions, expected.decisions, atol=0.05 * np.abs(expected.decisions).max())
+    for more in ({"resume": tmp_path / "journal"}, {"n_jobs": 2}):
+        np.testing.assert_array_equal(select_C(store, **given, **pieces, **more).decisions, found.decisions)
+    with pytest.raises(ValueError, match="belongs to another search"):
+        select_C(store, **given, **{**pieces, "memory_budget": 10**9}, resume=tmp_path / "journal", tol=0.5)
+
+
+def test_a_search_by_newton_over_a_store_refits_by_it_and_refuses_what_it_cannot(tmp_path):
+    X, y = random_rows(n=20_000, d=200)
+    store = BlockStore.build((X, y), tmp_path / "x")
+    given = {"cv": 3, "solver": "newton", "block_options": {"in_memory": False}}
+    search = LinearSVCCV(**given, memory_budget=20_000_000).fit(store)
+    assert search.certificate_.solver == ("block_newton",)
+    twice = [(np.arange(len(y)) % 3 != k, np.arange(len(y)) % 3 == k) for k in (0, 1, 2, 0)]
+    scores = select_C(store, **{**given, "cv": twice}, memory_budget=20_000_000).scores
+    np.testing.assert_array_equal(scores[:, 0], scores[:, 3])
+    with pytest.raises(ValueError, match="memory_budget must be at least") as refusal:
+        select_C(store, **given, memory_budget=10**6)
+    needed = int(re.search("must be at least ([0-9]+)", str(refusal.value))[1])
+    assert select_C(store, **given, Cs=[0.1], memory_budget=needed).C == 0.1
+    with pytest.raises(ValueError, match="for a smooth loss with degree=1, 'newton'"):
+        select_C(store, **given, loss="hinge", memory_budget=20_000_000)
+    for wrong in ([(np.arange(5), np.array([30_000]))], [(np.array([30_000]), np.arange(5))]):
+        with pytest.raises(ValueError, match="30000"):
+            select_C(store, **{**given, "cv": wrong}, memory_budget=20_000_000)
+
+
 def test_budgets_count_the_weights_of_all_classes(tmp_path):
     """Those of groups that are done, or still to come."""
     random = np.random.default_rng(0)

@@ -8,10 +8,14 @@ use hinge::blocks::checkpoint::CheckpointOptions;
 use hinge::fit::{Intercept, Monitor, Params, Silent, SolverKind, Status};
 use hinge::front::{Blocks, Outcome, Source, Spec, Targets, Weights};
 use hinge::loss::LossKind;
+use hinge::matrix::Matrix;
+use hinge::matrix::arena::OwnedCsr;
+use hinge::matrix::csr::CsrView;
+use hinge::matrix::number::CsrValues;
 use hinge::shards::pieces::StoreRows;
 use hinge::shards::remote::Exchange;
-use hinge::shards::served::{OwnedRows, Served, ShardData, StoreData};
-use hinge::shards::shard::ShardFacts;
+use hinge::shards::served::{Served, StoreData};
+use hinge::shards::shard::{CostedRows, Shard, ShardFacts, ShardRows};
 use hinge::shards::wire::{Request, ShardAnswer};
 use hinge::shards::{self, ShardTask};
 use hinge::store::reader::Store;
@@ -39,11 +43,21 @@ impl Threads {
         loss: LossKind,
         intercept: Intercept,
     ) -> Result<Outcome> {
-        let (facts, params) = (self.facts(), Params { tol: 1e-4, ..Params::default() });
-        let n_shards = facts.n_shards;
-        let task = ShardTask { facts, scale: 1.0, n_shards, n_columns, n_classes, loss, intercept, params };
-        Ok(Outcome::of_solutions(shards::fit(&task, self, &Silent)?, n_columns, None))
+        let facts = self.facts();
+        fit_over(self, facts, n_columns, n_classes, (loss, intercept))
     }
+}
+
+fn fit_over(
+    shards: &mut dyn Exchange,
+    facts: ShardFacts,
+    n_columns: usize,
+    n_classes: u32,
+    (loss, intercept): (LossKind, Intercept),
+) -> Result<Outcome> {
+    let params = Params { tol: 1e-4, ..Params::default() };
+    let task = ShardTask { facts, scale: 1.0, n_columns, n_classes, loss, intercept, params };
+    Ok(Outcome::of_solutions(shards::fit(&task, shards, &Silent)?, n_columns, None))
 }
 
 impl Exchange for Threads {
@@ -74,26 +88,76 @@ fn served(store: &Store, rows: StoreRows) -> Served {
     Served::start(StoreData { path: store.path().to_owned(), rows, n_threads: 1 }).unwrap()
 }
 
-/// The pieces of a store in memory, each a shard.
-fn in_memory(store: &Store, rows: &StoreRows) -> Threads {
+/// A piece of a store in memory.
+struct Piece {
+    csr: OwnedCsr,
+    costed: CostedRows,
+}
+
+impl Piece {
+    fn matrix(&self, n_columns: usize) -> Matrix<'_> {
+        let OwnedCsr { indptr, indices, values } = &self.csr;
+        match values {
+            CsrValues::F32(values) => CsrView::new(indptr, indices, values, n_columns).unwrap().0.into(),
+            CsrValues::F64(values) => CsrView::new(indptr, indices, values, n_columns).unwrap().0.into(),
+        }
+    }
+}
+
+/// All of them.
+fn in_memory(store: &Store, rows: &StoreRows) -> Vec<Piece> {
     let names = store.old_columns().unwrap();
     let piece = |pages: &Vec<u32>| {
         let (arena, facts) = store.load(pages, store.plain_width(), &Silent).unwrap();
         let Ok(mut csr) = arena.into_csr() else { unreachable!("a value per entry") };
         csr.rename_columns(&names);
-        let cost = facts.classes.iter().zip(&facts.weights).map(|(k, x)| FACTORS[*k as usize] * x).collect();
-        let (indptr, indices, values, n_cols) = (csr.indptr, csr.indices, csr.values, rows.n_columns);
-        let data = ShardData {
-            rows: OwnedRows::Sparse { indptr, indices, values, n_cols },
-            classes: facts.classes,
-            cost,
-            loss: rows.loss,
-            intercept: rows.intercept,
-            n_threads: 1,
-        };
-        Served::start(data).unwrap()
+        let row = |i: usize| (facts.classes[i], FACTORS[facts.classes[i] as usize] * facts.weights[i]);
+        Piece { costed: CostedRows::of(facts.classes.len(), row), csr }
     };
-    Threads(rows.cut(store).unwrap().blocks.iter().map(piece).collect())
+    rows.cut(store).unwrap().blocks.iter().map(piece).collect()
+}
+
+/// Pieces that answer in turn, as one shard: each hands the weights of an epoch to the next.
+struct Pieces<'a>(Vec<Shard<'a>>);
+
+impl Exchange for Pieces<'_> {
+    fn ask(&mut self, request: &Request, _: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
+        let (mut w, mut answers) = (Vec::new(), Vec::new());
+        for shard in &mut self.0 {
+            shard.hand(w);
+            answers.push(shard.answer(request.words())?);
+            w = shard.handed();
+        }
+        let mut sum = answers.remove(0);
+        answers.iter().try_for_each(|answer| sum.join(answer))?;
+        Ok(sum)
+    }
+
+    fn gather(&mut self, request: &Request, _: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>> {
+        self.0.iter_mut().map(|shard| Ok(shard.answer(request.words())?.sums)).collect()
+    }
+}
+
+/// A fit over pieces in memory, and what is known of all of them.
+fn fit_in_memory(pieces: &[Piece], n_classes: u32, rows: &StoreRows) -> (Outcome, ShardFacts) {
+    let matrices: Vec<Matrix<'_>> = pieces.iter().map(|piece| piece.matrix(rows.n_columns)).collect();
+    let shard_rows = pieces.iter().zip(&matrices).map(|(piece, matrix)| ShardRows {
+        rows: matrix,
+        ids: &piece.costed.ids,
+        own: None,
+        classes: &piece.costed.classes,
+        cost: &piece.costed.cost,
+        loss: rows.loss,
+        intercept: rows.intercept,
+        folds: None,
+    });
+    let shard_rows: Vec<ShardRows<'_>> = shard_rows.collect();
+    let mut facts = ShardFacts::default();
+    shard_rows.iter().for_each(|rows| facts.join(&rows.facts()));
+    facts.n_shards = 1;
+    let mut shards = Pieces(shard_rows.iter().map(|rows| Shard::new(*rows, &Silent)).collect());
+    let outcome = fit_over(&mut shards, facts, rows.n_columns, n_classes, (rows.loss, rows.intercept));
+    (outcome.unwrap(), facts)
 }
 
 fn bits(outcome: &Outcome) -> Vec<u64> {
@@ -105,7 +169,7 @@ fn bits(outcome: &Outcome) -> Vec<u64> {
 
 /// Some pieces of rows of so many lanes.
 const SMALL: u64 = 11_000_000;
-const SMALL_LANES: u64 = 13_600_000;
+const SMALL_LANES: u64 = 20_000_000;
 
 #[test]
 fn a_store_answers_as_its_pieces_in_memory_would() {
@@ -118,12 +182,13 @@ fn a_store_answers_as_its_pieces_in_memory_would() {
             let rows = in_store(&store, D, loss, intercept, budget);
             let n_pieces = rows.cut(&store).unwrap().blocks.len();
             assert!((3..12).contains(&n_pieces), "{n_pieces}");
-            let mut twin = in_memory(&store, &rows);
+            let (twin, facts) = fit_in_memory(&in_memory(&store, &rows), n_classes, &rows);
+            assert_eq!(facts.n_pieces, n_pieces);
             let mut found = Threads(vec![served(&store, rows)]);
-            assert_eq!(found.facts(), twin.facts());
+            assert_eq!(found.facts(), facts);
             let outcome = found.fit(D, n_classes, loss, intercept).unwrap();
             assert!(outcome.facts.iter().all(|facts| facts.status == Status::Converged));
-            assert_eq!(bits(&outcome), bits(&twin.fit(D, n_classes, loss, intercept).unwrap()), "{loss:?}");
+            assert_eq!(bits(&outcome), bits(&twin), "{loss:?}");
         }
     }
 }

@@ -56,7 +56,7 @@ impl<R: Passes<1>> Newton<'_, R, 1> {
     /// [`crate::Error::Cancelled`], and those of the place where the rows are.
     pub fn approach(&mut self) -> Result<Option<Approach>> {
         let Some(mut kept) = self.preconditioner.take() else { return Ok(None) };
-        if self.is_free && self.form == Form::Frequent {
+        if self.form == Form::Frequent && (self.is_free || self.are_far) {
             self.gram = None;
             kept = self.preconditioner(1.0)?;
         }

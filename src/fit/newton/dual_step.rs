@@ -13,6 +13,10 @@
 //! the matrix cannot be had like that, as for the first point after a fit on a sample, products with the
 //! Hessian make `r` small, preconditioned by the old factor.
 //!
+//! Rows that are far away have no matrix to bring up to date. A new one is one question to them, of which
+//! the slopes take no other, where products are a question each: covtype over 1, 2 and 16 shards, C = 16, 12
+//! fits with the squared hinge to 1e-2 and 1e-4, 3 to 7 questions less of 12 to 24, and as close.
+//!
 //! **A step further.** Rows that get or lose their curvature along the step are all that a piecewise
 //! quadratic loss leaves out: at `w + s` the gradient is `sum_i d_i x_i`, `d_i` what their slopes differ
 //! from the model's, and the matrix differs by these rows, too. If that gradient is what keeps the gap far
@@ -26,7 +30,7 @@ use super::cg::CgLimits;
 use super::factorisation::Form;
 use super::hessian::Updated;
 use super::preconditioner::{Gram, Preconditioner};
-use super::row_state::{Passes, RowState};
+use super::row_state::{Curvature, Passes, RowState};
 use super::{Kept, Newton};
 use crate::Result;
 use crate::fit::dual::DualLoss;
@@ -108,9 +112,18 @@ impl<R: Passes<1>> Newton<'_, R, 1> {
         let Some(most) = affordable.matrix(price, 1.0) else { return Ok(false) };
         // What the residual adds to the gap is then about the distance.
         let residual = (2.0 * affordable.distance / self.products(1.0)[0].gg).sqrt();
-        let found = self.rows.matrix_nearby(HESSIAN_OFF.min(0.5 * residual), most)?;
-        let Some(Updated { matrix, read, work, off }) = found else { return Ok(false) };
-        self.take_matrix(Gram::Dense(matrix), read, work)?;
+        let off = match self.rows.matrix_nearby(HESSIAN_OFF.min(0.5 * residual), most)? {
+            Some(Updated { matrix, read, work, off }) => {
+                self.take_matrix(Gram::Dense(matrix), read, work)?;
+                off
+            }
+            None if self.are_far && affordable.products() >= LEAST_PRODUCTS => {
+                let Curvature { gram, read, work, .. } = self.rows.curvature(self.n_lanes, self.form)?;
+                self.take_matrix(gram, read, work)?;
+                0.0
+            }
+            None => return Ok(false),
+        };
         let matrix = self.factor(1.0);
         // Curvatures that are off by a share of `t` leave a residual of at most `t` for the Hessian itself,
         // in the norm of `M^-1`, since `-t M <= H - M <= t M`.

@@ -121,7 +121,7 @@ impl DualPoint {
         let total = cost.iter().sum();
         let is_free = problem.intercept == Intercept::Free;
         let (bias, offset) = newton.augment(&mut w, || penalty(&problem.design(0.0), total));
-        let slopes = SlopeRows { y, cost, alpha: &alpha, design: problem.design(bias), seed };
+        let slopes = SlopeRows { y, cost, alpha: &alpha, design: problem.design(bias), epochs: 1, seed };
         let bends = |i: usize| newton.rows.curvature[i] != [0.0];
         let mut visit = Visit { w: &mut w, offset, stretch: 1.0 };
         let (mut alpha, visited) = slopes.descend(loss, bends, &mut visit, monitor)?;
@@ -222,13 +222,15 @@ pub struct SlopeRows<'p> {
     pub alpha: &'p [f64],
     /// The rows, with the columns of the weights.
     pub design: Design<'p>,
-    /// Of the order.
+    /// Epochs over them,
+    pub epochs: usize,
+    /// and what their orders follow from.
     pub seed: u64,
 }
 
 impl SlopeRows<'_> {
-    /// Dual variables after an epoch over the rows `i` with `bends(i)`, and how many those are; `visit` has
-    /// the weights of the slopes of all rows.
+    /// Dual variables after the epochs over the rows `i` with `bends(i)`, and how many were visited; `visit`
+    /// has the weights of the slopes of all rows.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`].
@@ -239,12 +241,14 @@ impl SlopeRows<'_> {
         visit: &mut Visit<'_>,
         monitor: &dyn Monitor,
     ) -> Result<(Vec<f64>, usize)> {
-        let Self { y, cost, alpha, design, seed } = *self;
+        let Self { y, cost, alpha, design, epochs, seed } = *self;
         let mut method = loss.method(y, cost);
         method.start_at(alpha);
-        let bent = (0..y.len() as u32).filter(|i| bends(*i as usize)).collect_large();
-        *method.active() = ActiveSet::of(in_blocks(bent, seed));
-        let visited = epoch_in_order(&mut method, &design, visit, monitor)?.visited;
+        let (bent, mut visited) = ((0..y.len() as u32).filter(|i| bends(*i as usize)).collect_large(), 0);
+        for epoch in 0..epochs as u64 {
+            *method.active() = ActiveSet::of(in_blocks(&bent, seed.wrapping_add(epoch)));
+            visited += epoch_in_order(&mut method, &design, visit, monitor)?.visited;
+        }
         Ok(((0..y.len()).map(|i| method.alpha(i)).collect_large(), visited))
     }
 }
@@ -317,7 +321,7 @@ impl<R: Passes<1>> Newton<'_, R, 1> {
 }
 
 /// The rows in blocks of [`BLOCK`], the blocks in a random order.
-fn in_blocks(rows: Vec<u32>, seed: u64) -> Vec<u32> {
+fn in_blocks(rows: &[u32], seed: u64) -> Vec<u32> {
     let mut random = random(seed, 0);
     let mut blocks: Vec<&[u32]> = rows.chunks(BLOCK).collect_large();
     for s in (1..blocks.len()).rev() {
@@ -518,11 +522,11 @@ mod tests {
     #[test]
     fn blocks_are_whole_and_no_row_is_lost() {
         let rows: Vec<u32> = (0..1000).map(|i| 3 * i).collect();
-        let mut ordered = in_blocks(rows.clone(), 7);
+        let mut ordered = in_blocks(&rows, 7);
         assert_ne!(ordered, rows);
         assert!(ordered.windows(2).filter(|pair| pair[1] != pair[0] + 3).count() < 1000 / BLOCK + 1);
         ordered.sort_unstable();
         assert_eq!(ordered, rows);
-        assert!(in_blocks(Vec::new(), 7).is_empty());
+        assert!(in_blocks(&[], 7).is_empty());
     }
 }
