@@ -325,13 +325,13 @@ pub const SHARD_PIECE_ENTRIES: usize = 8 << 20;
 pub const SHARD_PIECE_COLUMNS: usize = 32;
 /// Columns with which a matrix of curvatures may travel: 1 MB a shard, as many bytes as 256 products.
 pub const SHARD_MATRIX_COLUMNS: usize = 512;
-/// Entries of all shards up to which each fits all its rows for a start, in a tenth of a second; larger ones
-/// fit a sample of their rows if there are many per column ([`SAMPLED_PER_COLUMN`]). Two shards, C = 1, gap 1e-4,
-/// squared hinge and logistic: covtype 16 and 17 instead of 27 and 23 rounds, 14 and 15 instead of 29 and 26
-/// passes, those of the samples counted; a9a 14 and 14 instead of 23 and 23 rounds, 23 and 27 instead of 20
-/// and 26 passes of which most are the shards' own. Tried: as many entries of each shard: flights in 16 shards
-/// took 2 and 11 rounds less of 39 and 57, and 7 and 20 times as long; a store on the disk in 13 pieces 16
-/// and 67 s instead of 4.7 and 4.9 s. All rows of larger ones; flights, two shards, 86
+/// Entries of all shards up to which each fits all its rows for a start, in a tenth of a second; where there
+/// are more it fits a sample of its rows if there are many per column ([`SAMPLED_PER_COLUMN`]). Two shards,
+/// C = 1, gap 1e-4, squared hinge and logistic: covtype 16 and 17 instead of 27 and 23 rounds, 14 and 15
+/// instead of 29 and 26 passes, those of the samples counted; a9a 14 and 14 instead of 23 and 23 rounds, 23
+/// and 27 instead of 20 and 26 passes of which most are the shards' own. Tried: as many entries of each
+/// shard; flights in 16 shards took 0 and 11 rounds less of 59 and 57, and 6 and 15 times as long, a store on
+/// the disk in 13 pieces 17 and 67 s instead of 4.7 and 4.9. All rows of larger ones; flights, two shards, 86
 /// and 52 rounds instead of 145 and 96, but twice the time: a fit of half the rows costs as much as one. By
 /// the tolerance of these fits (1e-3 to 1e-1) it is 88 to 167 instead of 110 and 59 to 94 instead of 98 with
 /// today's rounds; imdb, logistic, 19 to 23 instead of 38, but squared hinge 43 to 53 instead of 45.

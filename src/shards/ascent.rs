@@ -98,8 +98,8 @@ impl<const L: usize> ShardSide<'_, L> {
                 };
                 ascent.alpha = ascent.at(length);
                 self.losses_at(loss, &ascent.y, (&w, b), answer);
-                let (begun, visit) = (relay.begin(w), (stretch, height, offset));
-                let (moved, read) = self.descend_alone(loss, &mut ascent, (begun, visit, seed as u64), answer)?;
+                let from = (relay.begin(w), (stretch, height, offset), seed as u64);
+                let (moved, read) = self.descend_alone(loss, &mut ascent, from, answer)?;
                 relay.end(moved);
                 let terms = sum(self.cost.len(), |i| {
                     let term = |k| loss.dual_term(self.cost[i], ascent.along(i, length_of(k)));

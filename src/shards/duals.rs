@@ -7,6 +7,8 @@
 //! taking away once. In the local copy of the weights a change therefore counts as often as there are
 //! shards (Ma and others, Adding vs. averaging in distributed primal-dual optimization, 2015): the sum of
 //! all changes then raises the dual value at least by the sum of what the shards believe they have gained.
+//! Three epochs take no more rounds than one. flights, 2 and 8 shards, C = 16, 16 fits to 1e-2 and 1e-4: the
+//! gap is 8.1 times the distance in the median and 94 at worst instead of 15 and 142; with two 10 and 111.
 //!
 //! What takes all rows is left to the client: the share by which variables move onto the constraint of a free
 //! intercept, from sums of each shard. The weights of the variables that come out are summed anew, so that
@@ -30,8 +32,8 @@ fn no_slopes() -> Error {
 }
 
 impl<const L: usize> ShardSide<'_, L> {
-    /// Some epochs from the slopes of a lane or, if the number after it says so, from the point that is there:
-    /// how often a change counts, height of the constant column, offset, seed, and the weights of all
+    /// Some epochs from the slopes of a lane or, if the number after it says so, from the point that is
+    /// there: how often a change counts, height of the constant column, offset, seed, and the weights of all
     /// variables.
     pub(super) fn descend(
         &mut self,
