@@ -192,15 +192,18 @@ def test_stores_larger_than_the_memory_of_the_cluster(client, stores, whole, est
 
 
 def test_weighted_classes_in_stores_larger_than_memory(client, whole, tmp_path):
-    X, y = whole
+    X, y = sp.hstack([whole[0]] * 3, format="csr"), whole[1]
     classes = np.where(np.arange(12000) % 3 == 0, "other", y)
     weight = np.where(np.arange(12000) % 5 == 0, 0.0, 1.5)
     order, paths = np.argsort(classes, kind="stable"), []
     for k, part in enumerate(np.split(order, [2000, 5000, 9000])):
         paths.append(tmp_path / f"{k}.blocks")
         hinge.BlockStore.build((X[part], classes[part], weight[part]), paths[-1])
-    model = hinge.dask.LogisticRegression(tol=TOL, memory_budget="1.4MB", class_weight="balanced").fit(paths)
-    plain = hinge.LogisticRegression(tol=TOL, multi_class="ovr", class_weight="balanced")
+    given = {"tol": TOL, "class_weight": "balanced"}
+    model = hinge.dask.LogisticRegression(**given, memory_budget="4MB").fit(paths)
+    roomy = hinge.dask.LogisticRegression(**given, memory_budget="1GB").fit(paths)
+    assert (model.coef_ != roomy.coef_).any()  # pieces are added in another order
+    plain = hinge.LogisticRegression(**given, multi_class="ovr")
     check_against(model, plain.fit(X, classes, sample_weight=weight), X, classes)
 
 
