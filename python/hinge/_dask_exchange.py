@@ -125,6 +125,14 @@ def described(
     return [pair for pair in zip(parts, client.gather(futures), strict=True) if pair[1].n_rows]
 
 
+def workers_of(client: Client) -> dict[str, Any]:
+    """What the scheduler says of each worker, by address.
+
+    ``client.scheduler_info`` hands out a field that updates of its own, which name no workers, may overwrite before.
+    """
+    return client.sync(client.scheduler.identity, n_workers=-1)["workers"]
+
+
 def _lost(seat: _Seat) -> LostShardError:
     return LostShardError(
         f"shard {seat.number} ({seat.part.name}): its data were only in the memory of a worker that is gone. "
@@ -359,7 +367,7 @@ class Shards:
         if isinstance(error, _OF_DATA):
             raise error
         end = time.monotonic() + _PATIENCE
-        while address in self._client.scheduler_info(n_workers=-1)["workers"]:
+        while address in workers_of(self._client):
             if time.monotonic() > end:
                 raise error
             time.sleep(0.1)

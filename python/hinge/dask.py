@@ -20,7 +20,7 @@ from distributed import Client, default_client
 from hinge import _native, _validate
 from hinge._available import available_unless
 from hinge._csearch import CSearch
-from hinge._dask_exchange import LostShardError, Shards, Traffic, described
+from hinge._dask_exchange import LostShardError, Shards, Traffic, described, workers_of
 from hinge._dask_parts import Part, lazily, loaded, names_of, parts_of, same_kind
 from hinge._dask_search import ClusterSearch, ShardSearch, borders_of, folds_by_part, gathered, problem_of
 from hinge._dask_shards import PartFacts, Setup
@@ -416,7 +416,7 @@ def _placed(client: Client, setup: Setup, facts: Sequence[PartFacts], memory_bud
     loading takes, else on the disk.
     """
     sizes = [part.n_bytes for part in facts]
-    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    workers = workers_of(client).values()
     if memory_budget is None:
         budgets = [(worker["memory_limit"] or math.inf) / 2 for worker in workers]
     else:
