@@ -41,7 +41,7 @@ import pyarrow.feather
 import pyarrow.json
 import pyarrow.parquet
 import scipy.sparse as sp
-from children import Run, asked_for, ends, load_all_names
+from children import Run, asked_for, ends, load_all_names, words_of
 from hinge import _native
 from hinge._encode_coder import Coder
 from hinge._estimator_parts import parts_of
@@ -830,7 +830,7 @@ def checked(X, n_features):
 
 
 def is_clear(error):
-    text = str(error)
+    text = words_of(error)
     is_plain = not isinstance(error, UnicodeError) and "panic" not in text and len(text) < 6000
     return is_plain and NAMES.search(text) is not None
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import hinge
 import numpy as np
 import scipy.sparse as sp
-from children import Run, asked_for, ends, load_all_names
+from children import Run, asked_for, ends, load_all_names, words_of
 from hinge import _native
 
 NUMBERS = [0, 1, -1, 2, 127, 128, 255, 256, 2**31 - 1, -(2**31), 2**31, 2**32 - 1, 2**32, 2**62, 2**63 - 1, -(2**63)]
@@ -420,7 +420,7 @@ def tried(seed, only, counts):
         said = re.sub(r"[-+]?[0-9][0-9.e+]*", "0", str(error))[:90]
         counts[f"{name}: {type(error).__name__}: {said}"] += 1
         counts["refused"] += 1
-        if not NAMES.search(str(error)) or "panic" in str(error):
+        if not NAMES.search(words_of(error)) or "panic" in words_of(error):
             return f"{name}: unclear: {error!r}"
         is_ordinary = rows is not None and case.plain and not is_large and name not in STRICT + LOOSE
         if is_ordinary and not says_why(str(error)):
