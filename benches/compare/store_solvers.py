@@ -27,7 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tightness import numbers
 
 LOSSES = ("squared_hinge", "logistic", "hinge")
-SOLVERS = {"auto": "descent", "newton": "newton"}
+SOLVERS = {"dual_cd": "descent", "newton": "newton"}
 # Bytes of what is known of a row in a fit and in a search, of a column (of a lane), and of page buffers.
 OF_ROW, OF_ROW_SEARCHED, OF_COLUMN, LANES, OF_PAGES = 160, 480, 320, 8, 14_000_000
 

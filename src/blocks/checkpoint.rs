@@ -46,6 +46,11 @@ const MAX_HEAD: u64 = 1 << 24;
 /// Bytes converted at a time.
 const PIECE: usize = 1 << 20;
 
+/// Whether a file with these first bytes is a checkpoint of a descent.
+pub fn is_one(head: &[u8]) -> bool {
+    (KIND.is_one)(head)
+}
+
 /// Where a descent writes its state, and how often.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckpointOptions<'a> {

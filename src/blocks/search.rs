@@ -18,7 +18,7 @@ use crate::matrix::Rows;
 use crate::memory::CollectLarge;
 use crate::search::GAP_PER_TOL;
 use crate::search::fingerprint::Fingerprint;
-use crate::search::journal::Journal;
+use crate::search::journal::{self, Journal};
 use crate::search::plan::SearchSchedule;
 use crate::search::runner::Runner;
 use crate::search::{EndReason, Fold, Route, SearchStep, driver};
@@ -27,6 +27,8 @@ use crate::store::format::checksum;
 use crate::store::reader::{FromFile, RowFacts, Store};
 use crate::{Error, Result, memory};
 
+/// By which a journal is known as one of a search by blocks.
+const STORE: &str = "fingerprint of the store";
 /// Bytes per row for classes, weights, folds and positions, beside decision values.
 const ROW_BYTES: u64 = 4 + 8 + 1 + 4;
 
@@ -271,7 +273,7 @@ impl StoreSearch<'_> {
         let hex = |bytes: &[u8]| format!("{:016x}", checksum(5, bytes));
         let BlockSettings { budget, policy, cache_share, rounds, round_tol, .. } = setup.settings;
         let data = [
-            ("fingerprint of the store", self.task.store.meta().fingerprint.clone()),
+            (STORE, self.task.store.meta().fingerprint.clone()),
             ("hash of class_weight", hex(format!("{:?}", self.task.factor).as_bytes())),
             ("hash of cv", hex(&setup.folds)),
             ("memory_budget", budget.to_string()),
@@ -283,6 +285,11 @@ impl StoreSearch<'_> {
         ];
         Fingerprint::with(&data, &self.settings, self.plan)
     }
+}
+
+/// Whether a file with these first bytes is the journal of a search by blocks.
+pub fn is_one(head: &[u8]) -> bool {
+    journal::is_of(head, STORE)
 }
 
 /// Splits by the places of rows, from those by their numbers in the input. `numbers` are those of the places.

@@ -76,6 +76,14 @@ pub(super) fn regular(path: &Path) -> Result<Option<Metadata>> {
     }
 }
 
+/// The first [`HEAD_BYTES`] bytes of the file at a path, `None` if there is none.
+///
+/// # Errors
+/// [`Error::Occupied`] for a device, a pipe and the like, which are not opened; [`Error::Io`].
+pub fn first_bytes(path: &Path) -> Result<Option<Vec<u8>>> {
+    regular(path)?.map(|_| head(path)).transpose()
+}
+
 fn head(path: &Path) -> Result<Vec<u8>> {
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));

@@ -316,6 +316,13 @@ pub const LEAST_ALONE: usize = 4;
 
 // Rows at shards.
 
+/// Entries of a row beyond which a store that stays on the disk is descended on where costs are small
+/// ([`EASY`]): decoding a reading takes what an epoch or two take, and descent comes there in two readings.
+/// Half of the rows in memory, gap 1e-2, squared hinge, seconds by descent and by Newton: mnist, 150 entries
+/// a row, C = 2^-6, 0.6 and 3.4; 40,000 rows of 100 numbers each, a mean of `c_i |x_i|^2` of 0.1 and 1, 0.45
+/// and 0.63, 0.84 and 0.65; 60,000 rows of 50 ones 0.28 and 0.23, 0.44 and 0.24; covtype (12), C = 2^-10 to
+/// 2^-4, 1.8 and 0.4, 1.8 and 0.3, 1.8 and 0.3.
+pub const STORE_LONG_ROWS: f64 = 64.0;
 /// Entries of the pieces in which the rows of a store that stays on disk come into memory: 64 MB in single
 /// precision, beside which what begins anew with each piece is nothing.
 pub const SHARD_PIECE_ENTRIES: usize = 8 << 20;

@@ -10,6 +10,7 @@
 //! the choice of `C`, [`descent`] for subgradient descent.
 
 pub mod descent;
+mod on_disk;
 pub mod outcome;
 pub mod search;
 pub mod source;
@@ -32,6 +33,7 @@ use crate::shards::alone::{self, StoreFit};
 use crate::source::mapped::StoreMap;
 use crate::store::reader::Store;
 use crate::{Error, Result, blocks, shards};
+use on_disk::OnDisk;
 use source::Whole;
 
 /// For which targets a penalty other than the square of the weights is possible.
@@ -249,6 +251,7 @@ fn fit_store(
         let presolve = if is_off { PresolveChoice::Off } else { spec.presolve };
         return fit_whole(store, cost, &Spec { presolve, ..*spec }, map.as_ref(), monitor);
     }
+    let on_disk = OnDisk { store, blocks: options, spec, cost };
     match spec.params.solver {
         SolverKind::CrammerSinger => {
             let all = blocks::fit_crammer_singer(store, cost, &settings, options.keep, monitor)?;
@@ -262,6 +265,9 @@ fn fit_store(
             let rule = "'auto' or 'newton' for a multinomial fit of a store that is larger than \
                         memory_budget, or with a checkpoint";
             Err(Error::Parameter { name: "solver", value: format!("{:?}", solver.name()), rule })
+        }
+        SolverKind::Auto if on_disk.is_fitted_by_newton() => {
+            newton_on_store(store, options, cost, spec, monitor)
         }
         SolverKind::Auto | SolverKind::DualCd => {
             let found = blocks::fit(store, &tasks, &[], &settings, options.keep, monitor)?;

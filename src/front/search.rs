@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::on_disk::OnDisk;
 use super::source::{Blocks, Checked, Source, Targets, Whole};
 use super::spec::Spec;
 use crate::blocks::search::{StoreSearch, StoreSearchData, check_factor, folds_by_place};
@@ -113,6 +114,12 @@ impl Search<'_> {
         let in_memory = blocks.in_memory.unwrap_or_else(|| search.fits_in_memory());
         let is_multinomial = settings.multi_class == MultiClass::Multinomial;
         match self.spec.params.solver {
+            SolverKind::Auto if !in_memory && !is_multinomial => {
+                let on_disk = OnDisk { store, blocks, spec: self.spec, cost: factor };
+                if on_disk.is_searched_by_newton(self.folds.len(), self.resume) {
+                    return self.run_by_newton(store, blocks, factor, monitor, visit);
+                }
+            }
             SolverKind::Auto => {}
             SolverKind::DualCd if !is_multinomial => {}
             SolverKind::Newton if is_multinomial => {}

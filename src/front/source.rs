@@ -146,6 +146,15 @@ impl<'a> Blocks<'a> {
         }
     }
 
+    /// Whether nothing is said about the descent alone.
+    pub fn is_plain(&self) -> bool {
+        let Self { policy, cache_share, rounds, round_tol, keeps_stored, waiting, duals, .. } = *self;
+        policy == Policy::Auto
+            && cache_share.is_none()
+            && (rounds, round_tol, keeps_stored) == (DEFAULT_ROUNDS, 0.0, true)
+            && (waiting, duals) == (Waiting::Rest, DualsIn::Auto)
+    }
+
     /// The store in pieces that take turns in memory, for so many lanes side by side; a cost for each class.
     pub fn pieces(&self, store: &Store, cost: &[f64], lanes: usize, spec: &Spec) -> StoreRows {
         StoreRows {

@@ -15,6 +15,7 @@ use super::outcome::as_dict;
 use super::run::{callback_error, run, unwrap_callback};
 use super::search::{FoldArrays, PlanOptions, SearchCall, as_folds};
 use super::turns::Turns;
+use crate::fit::routes::SHARD_MATRIX_COLUMNS;
 use crate::front::Outcome;
 use crate::labels::Labels;
 use crate::matrix::{CsrValues, Value};
@@ -250,7 +251,16 @@ pub fn fit_shards<'py>(
     let spec = options.spec()?;
     let facts = facts_of(facts).scaled(scale);
     let (loss, intercept, params) = (spec.loss, spec.intercept, spec.params);
-    let task = ShardTask { facts, scale, n_columns, n_classes, loss, intercept, params };
+    let task = ShardTask {
+        facts,
+        scale,
+        n_columns,
+        n_classes,
+        matrix_columns: SHARD_MATRIX_COLUMNS,
+        loss,
+        intercept,
+        params,
+    };
     let failed = Mutex::new(None);
     let result = run(py, 1, progress.as_ref(), |monitor| {
         let mut exchange = Callback { exchange: &exchange, failed: &failed };
@@ -288,7 +298,16 @@ pub fn search_shards<'py>(
     let (spec, folds, facts) = (options.spec()?, as_folds(&folds)?, facts_of(facts));
     let (borders, weight) = (borders.as_slice()?, weight.as_slice()?);
     let (loss, intercept, params) = (spec.loss, spec.intercept, spec.params);
-    let task = &ShardTask { facts, scale: 1.0, n_columns, n_classes, loss, intercept, params };
+    let task = &ShardTask {
+        facts,
+        scale: 1.0,
+        n_columns,
+        n_classes,
+        matrix_columns: SHARD_MATRIX_COLUMNS,
+        loss,
+        intercept,
+        params,
+    };
     let call = SearchCall::new(plan, visit, folds.len())?;
     let (plan, resume) = (&call.plan.clone(), call.resume.clone());
     let labels = Labels { ids: class_ids.as_slice()?, n_classes };

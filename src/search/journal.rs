@@ -67,6 +67,11 @@ pub struct Record {
     pub state: Option<RouteState>,
 }
 
+/// Whether a file with these first bytes is the journal of a search that depends on what is called so.
+pub fn is_of(head: &[u8], name: &str) -> bool {
+    (KIND.kind.is_one)(head) && head.windows(name.len()).any(|part| part == name.as_bytes())
+}
+
 impl Journal {
     /// Opens the journal of a search, or creates it where there is none (or an empty file).
     ///

@@ -36,6 +36,11 @@ const KIND: LogKind = LogKind {
     task: "fit",
 };
 
+/// Whether a file with these first bytes is a checkpoint of a fit on shards.
+pub fn is_one(head: &[u8]) -> bool {
+    (KIND.kind.is_one)(head)
+}
+
 /// An exchange whose answers are kept in a file, or come from it.
 pub struct Recorded<'a> {
     exchange: &'a mut dyn Exchange,
@@ -81,7 +86,7 @@ impl Exchange for Recorded<'_> {
 /// What the answers depend on.
 fn fingerprint(task: &ShardTask, exchange: &mut dyn Exchange) -> Result<Fingerprint> {
     let [rows, labels] = hashes(|request| exchange.gather(request, &Vec::new))?;
-    let ShardTask { facts, scale, n_columns, n_classes, loss, intercept, params } = task;
+    let ShardTask { facts, scale, n_columns, n_classes, loss, intercept, params, .. } = task;
     Ok(Fingerprint::of_entries([
         ("shape of X", format!("{} x {n_columns}", facts.n_rows)),
         ("number of shards", facts.n_pieces.to_string()),

@@ -187,6 +187,7 @@ fn task_of(here: &Here<'_>, wide: &Wide, rows: &ShardRows<'_>, tol: f64) -> Shar
         scale: 1.0,
         n_columns: wide.n_columns,
         n_classes: 2,
+        matrix_columns: SHARD_MATRIX_COLUMNS,
         loss: rows.loss,
         intercept: rows.intercept,
         params: Params { tol, ..Params::default() },

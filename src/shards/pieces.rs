@@ -41,6 +41,7 @@ const TRAVELLING: u64 = 5;
 const SHARE: u64 = 2;
 
 /// The rows of a store as a shard.
+#[derive(Clone)]
 pub struct StoreRows {
     /// Columns of the data, at least as many as the store has.
     pub n_columns: usize,

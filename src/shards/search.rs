@@ -19,12 +19,20 @@ use crate::fit::{Monitor, check_length};
 use crate::labels::{Labels, MultiClass, check_weights};
 use crate::search::fingerprint::{Fingerprint, hash_bytes, hash_folds, hex};
 use crate::search::folds::{self, Fold, FoldRows};
-use crate::search::journal::Journal;
+use crate::search::journal::{self, Journal};
 use crate::search::plan::SearchSchedule;
 use crate::search::primal::{Group, LANES, LaneFacts, LaneGroup, Place, Primal};
 use crate::search::runner::Runner;
 use crate::search::{EndReason, SearchPlan, SearchSettings, SearchStep, driver};
 use crate::{Error, Result, memory};
+
+/// By which a journal is known as one of a search over shards.
+const CUT: &str = "hash of the cut into shards";
+
+/// Whether a file with these first bytes is the journal of a search over shards.
+pub fn is_one(head: &[u8]) -> bool {
+    journal::is_of(head, CUT)
+}
 
 /// A search over shards.
 pub struct ShardSearch<'a> {
@@ -71,7 +79,7 @@ impl ShardSearch<'_> {
         let Self { task, labels, weight, folds, borders, .. } = self;
         let data = [
             ("shape of X", format!("{} x {}", weight.len(), task.n_columns)),
-            ("hash of the cut into shards", hex(hash_bytes(borders.iter().flat_map(|b| b.to_le_bytes())))),
+            (CUT, hex(hash_bytes(borders.iter().flat_map(|b| b.to_le_bytes())))),
             ("hash of X", rows),
             ("number of classes", labels.n_classes.to_string()),
             ("hash of y", hex(hash_bytes(labels.ids.iter().flat_map(|id| id.to_le_bytes())))),

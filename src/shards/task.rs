@@ -3,7 +3,7 @@
 use super::shard::ShardFacts;
 use crate::fit::newton::factorisation::{self, Factorisation, Form};
 use crate::fit::newton::frequent::block_passes;
-use crate::fit::routes::{FREQUENT_COLUMNS, FREQUENT_PASSES, SHARD_BLOCK, SHARD_MATRIX_COLUMNS, SMALL};
+use crate::fit::routes::{FREQUENT_COLUMNS, FREQUENT_PASSES, SHARD_BLOCK, SMALL};
 use crate::fit::{Intercept, Params};
 use crate::loss::LossKind;
 
@@ -18,6 +18,8 @@ pub struct ShardTask {
     pub n_columns: usize,
     /// Number of classes, at least 2.
     pub n_classes: u32,
+    /// Columns, that of the intercept included, up to which a matrix of them may travel.
+    pub matrix_columns: usize,
     /// The loss.
     pub loss: LossKind,
     /// Treatment of the intercept.
@@ -36,14 +38,14 @@ impl ShardTask {
     pub fn factorisation(&self) -> Option<Factorisation> {
         let d = self.n_weights();
         let is_small = self.facts.n_rows.saturating_mul(d) <= SMALL;
-        (d <= SHARD_MATRIX_COLUMNS).then(|| factorisation::of_sums(d, self.facts.pairs, is_small))
+        (d <= self.matrix_columns).then(|| factorisation::of_sums(d, self.facts.pairs, is_small))
     }
 
     /// What the block of the most frequent columns costs, where those of the data travel, rows outnumber them
     /// and it is cheap even if all entries are in such columns.
     pub fn block(&self) -> Option<Factorisation> {
         let (d, n) = (self.n_weights(), self.facts.n_rows);
-        if d <= SHARD_MATRIX_COLUMNS || n < d {
+        if d <= self.matrix_columns || n < d {
             return None;
         }
         let passes = block_passes(FREQUENT_COLUMNS, n, self.facts.pairs);

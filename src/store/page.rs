@@ -457,18 +457,15 @@ fn decode_values(head: &Head<'_>, bytes: &[u8], lens: &[i64], out: ValuesMut<'_>
             scale.iter().all(|v| v.is_finite())
         }
         (ValuesMut::F32(out), KIND_F32) => {
-            let values = Planes::new(bytes, head.nnz).iter(head.nnz).map(f32::from_le_bytes);
-            out.iter_mut().zip(values).for_each(|(out, v)| *out = v);
+            Planes::new(bytes, head.nnz).copy_to(out, f32::from_le_bytes);
             out.iter().fold(true, |is_finite, v| is_finite & v.is_finite())
         }
         (ValuesMut::F64(out), KIND_F32) => {
-            let values = Planes::new(bytes, head.nnz).iter(head.nnz).map(f32::from_le_bytes);
-            out.iter_mut().zip(values).for_each(|(out, v)| *out = f64::from(v));
+            Planes::new(bytes, head.nnz).copy_to(out, |bytes| f64::from(f32::from_le_bytes(bytes)));
             out.iter().fold(true, |is_finite, v| is_finite & v.is_finite())
         }
         (ValuesMut::F64(out), KIND_F64) => {
-            let values = Planes::new(bytes, head.nnz).iter(head.nnz).map(f64::from_le_bytes);
-            out.iter_mut().zip(values).for_each(|(out, v)| *out = v);
+            Planes::new(bytes, head.nnz).copy_to(out, f64::from_le_bytes);
             out.iter().fold(true, |is_finite, v| is_finite & v.is_finite())
         }
         _ => return too_wide(),
