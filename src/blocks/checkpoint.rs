@@ -52,7 +52,7 @@ pub fn is_one(head: &[u8]) -> bool {
 }
 
 /// Where a descent writes its state, and how often.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CheckpointOptions<'a> {
     /// The file.
     pub path: &'a Path,

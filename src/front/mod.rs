@@ -29,10 +29,9 @@ use crate::loss::LossKind;
 use crate::matrix::Rows;
 use crate::pairs::map::Map;
 use crate::presolve::Presolved;
-use crate::shards::alone::{self, StoreFit};
 use crate::source::mapped::StoreMap;
 use crate::store::reader::Store;
-use crate::{Error, Result, blocks, shards};
+use crate::{Error, Result, blocks};
 use on_disk::OnDisk;
 use source::Whole;
 
@@ -266,36 +265,19 @@ fn fit_store(
                         memory_budget, or with a checkpoint";
             Err(Error::Parameter { name: "solver", value: format!("{:?}", solver.name()), rule })
         }
-        SolverKind::Auto if on_disk.is_fitted_by_newton() => {
-            newton_on_store(store, options, cost, spec, monitor)
-        }
+        SolverKind::Auto if on_disk.prefers_newton() => on_disk.fit_by_newton(monitor),
         SolverKind::Auto | SolverKind::DualCd => {
             let found = blocks::fit(store, &tasks, &[], &settings, options.keep, monitor)?;
             let n_weights = map.as_ref().map_or(store.meta().n_cols, StoreMap::n_input);
             Ok(Outcome::of_blocks(found, n_weights, blocks::trainer::NAME))
         }
-        SolverKind::Newton if map.is_none() => newton_on_store(store, options, cost, spec, monitor),
+        SolverKind::Newton if map.is_none() => on_disk.fit_by_newton(monitor),
         solver => {
             let rule = "'auto', 'dual_cd' or, with degree=1, 'newton' for a store that is larger than \
                         memory_budget";
             Err(Error::Parameter { name: "solver", value: format!("{:?}", solver.name()), rule })
         }
     }
-}
-
-/// Each class against the rest by Newton, pieces of the store taking turns in memory.
-fn newton_on_store(
-    store: &Store,
-    options: &Blocks<'_>,
-    cost: &[f64],
-    spec: &Spec,
-    monitor: &dyn Monitor,
-) -> Result<Outcome> {
-    blocks::trainer::check_row_count(store)?;
-    let rows = options.pieces(store, cost, labels::n_problems(cost.len()), spec);
-    let keep = options.keep.map(|keep| keep.path);
-    let StoreFit { solutions, loads } = shards::fit_store(store, rows, &spec.params, keep, monitor)?;
-    Ok(Outcome::of_solutions(solutions, store.meta().n_cols, None).of_loads(alone::NAME, loads))
 }
 
 /// The whole store as one matrix, by the solvers in memory.

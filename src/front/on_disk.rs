@@ -1,5 +1,5 @@
-//! Which way `auto` takes where the rows of a store stay on the disk: dual descent by blocks, or Newton on
-//! pieces of the store.
+//! Newton where the rows of a store stay on the disk, pieces of which take turns in memory; and whether
+//! `auto` takes it or dual descent by blocks.
 //!
 //! Newton where its steps may be factorised and the budget has room for what it knows of the rows: a file of
 //! few columns. Then it takes some dozen readings whatever `C` is, descent as many as rows contradict each
@@ -13,16 +13,22 @@
 
 use std::path::Path;
 
+use super::outcome::Outcome;
+use super::search::StepVisitor;
 use super::source::Blocks;
 use super::spec::Spec;
+use crate::blocks::trainer::check_row_count;
 use crate::durable::target;
+use crate::fit::Monitor;
 use crate::fit::newton::factorisation;
 use crate::fit::routes::{EASY, STORE_LONG_ROWS};
 use crate::labels;
-use crate::shards::alone::Own;
+use crate::search::EndReason;
+use crate::shards::alone::{self, Own, PieceSearch, StoreFit};
+use crate::shards::pieces::StoreRows;
 use crate::shards::shard::CLASSES;
 use crate::store::reader::Store;
-use crate::{blocks, shards};
+use crate::{Result, blocks, shards};
 
 /// A store that stays on the disk, and what is asked of it; an entry of `cost` for each class.
 #[derive(Clone, Copy)]
@@ -39,36 +45,80 @@ pub struct OnDisk<'a> {
 
 impl OnDisk<'_> {
     /// Whether `auto` fits by Newton.
-    pub fn is_fitted_by_newton(&self) -> bool {
-        let begun = self.blocks.keep.and_then(|keep| begun_by(keep.path));
-        begun.unwrap_or_else(|| self.is_fit_for_newton())
+    pub fn prefers_newton(&self) -> bool {
+        let begun = self.blocks.keep.and_then(|keep| begun_by_newton(keep.path));
+        begun.unwrap_or_else(|| self.pays_in_a_fit() && self.suits_newton(self.n_problems(), 0))
     }
 
-    /// Whether `auto` searches by Newton, with so many folds; `journal` is where the search is kept.
-    pub fn is_searched_by_newton(&self, n_folds: usize, journal: Option<&Path>) -> bool {
-        let begun = journal.and_then(begun_by);
-        begun.unwrap_or_else(|| self.spec.loss.is_smooth() && self.is_for_newton(CLASSES, n_folds))
+    /// Whether `auto` searches by Newton.
+    pub fn prefers_newton_to_search(&self, search: &PieceSearch<'_>) -> bool {
+        let begun = search.resume.and_then(begun_by_newton);
+        let suits = || self.spec.loss.is_smooth() && self.suits_newton(CLASSES, search.folds.len());
+        begun.unwrap_or_else(suits)
     }
 
-    /// One problem with the hinge costs Newton a sequence of smooth ones, each class anew.
-    fn is_fit_for_newton(&self) -> bool {
-        let n_problems = labels::n_problems(self.cost.len());
-        let (is_smooth, is_easy) = (self.spec.loss.is_smooth(), self.mean_diagonal() <= EASY);
-        let pays = match is_easy {
-            true => is_smooth && self.entries_per_row() <= STORE_LONG_ROWS,
-            false => is_smooth || n_problems == 1,
-        };
-        pays && self.is_for_newton(n_problems, 0)
+    /// Fits each class against the rest by Newton, pieces of the store taking turns in memory.
+    ///
+    /// # Errors
+    /// Those of [`alone::fit_store`]; [`crate::Error::Parameter`] for too many rows.
+    pub fn fit_by_newton(&self, monitor: &dyn Monitor) -> Result<Outcome> {
+        check_row_count(self.store)?;
+        let (rows, keep) = (self.pieces(self.n_problems()), self.blocks.keep.map(|keep| keep.path));
+        let StoreFit { solutions, loads } =
+            alone::fit_store(self.store, rows, &self.spec.params, keep, monitor)?;
+        let outcome = Outcome::of_solutions(solutions, self.store.meta().n_cols, None);
+        Ok(outcome.of_loads(alone::NAME, loads))
     }
 
-    fn is_for_newton(&self, lanes: usize, n_folds: usize) -> bool {
-        let Self { store, blocks, spec, cost } = *self;
-        if spec.map.is_some() || !blocks.is_plain() {
+    /// Searches so, the costs being the factors of the classes' weights.
+    ///
+    /// # Errors
+    /// Those of [`alone::search_store`]; [`crate::Error::Parameter`] for too many rows.
+    pub fn search_by_newton(
+        &self,
+        search: &PieceSearch<'_>,
+        monitor: &dyn Monitor,
+        visit: &mut StepVisitor<'_>,
+    ) -> Result<EndReason> {
+        check_row_count(self.store)?;
+        alone::search_store(self.store, self.pieces(CLASSES), &self.spec.params, search, monitor, visit)
+    }
+
+    fn n_problems(&self) -> usize {
+        labels::n_problems(self.cost.len())
+    }
+
+    /// The store in pieces, for so many lanes side by side.
+    fn pieces(&self, lanes: usize) -> StoreRows {
+        StoreRows {
+            n_columns: self.store.meta().n_cols,
+            classes: (0..).zip(self.cost.iter().copied()).collect(),
+            lanes,
+            budget: self.blocks.budget,
+            loss: self.spec.loss,
+            intercept: self.spec.intercept,
+        }
+    }
+
+    /// Whether Newton is faster in a fit where its steps may be factorised. One problem with the hinge costs
+    /// it a sequence of smooth ones, each class anew.
+    fn pays_in_a_fit(&self) -> bool {
+        let is_smooth = self.spec.loss.is_smooth();
+        if self.mean_diagonal() <= EASY {
+            is_smooth && self.entries_per_row() <= STORE_LONG_ROWS
+        } else {
+            is_smooth || self.n_problems() == 1
+        }
+    }
+
+    /// Whether nothing speaks for the descent, steps may be factorised, and there is room.
+    fn suits_newton(&self, lanes: usize, n_folds: usize) -> bool {
+        if self.spec.map.is_some() || !self.blocks.is_plain() {
             return false;
         }
-        let rows = blocks.pieces(store, cost, lanes, spec);
-        let own = Own::of(store, &rows, n_folds);
-        self.is_factorised(own.matrix_columns) && own.has_room(store, &rows)
+        let rows = self.pieces(lanes);
+        let own = Own::of(self.store, &rows, n_folds);
+        self.is_factorised(own.matrix_columns) && own.has_room(self.store, &rows)
     }
 
     /// Whether a step by factorisation is worth it, as far as the mean length of the rows tells.
@@ -93,14 +143,9 @@ impl OnDisk<'_> {
 
 /// Whether Newton has begun the file of a fit or a search; `None` where nobody has, or it is not to be read:
 /// whoever opens it then says what is wrong.
-fn begun_by(path: &Path) -> Option<bool> {
-    let head = target::first_bytes(path).ok()??;
-    let is = |files: &[fn(&[u8]) -> bool]| files.iter().any(|is_one| is_one(&head));
-    if is(&[blocks::checkpoint::is_one, blocks::search::is_one]) {
-        Some(false)
-    } else if is(&[shards::checkpoint::is_one, shards::search::is_one]) {
-        Some(true)
-    } else {
-        None
-    }
+fn begun_by_newton(path: &Path) -> Option<bool> {
+    let head = &target::first_bytes(path).ok()??;
+    let is_newtons = shards::checkpoint::is_one(head) || shards::search::is_one(head);
+    let is_descents = blocks::checkpoint::is_one(head) || blocks::search::is_one(head);
+    (is_newtons || is_descents).then_some(is_newtons)
 }

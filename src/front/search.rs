@@ -6,13 +6,11 @@ use super::on_disk::OnDisk;
 use super::source::{Blocks, Checked, Source, Targets, Whole};
 use super::spec::Spec;
 use crate::blocks::search::{StoreSearch, StoreSearchData, check_factor, folds_by_place};
-use crate::blocks::trainer::check_row_count;
 use crate::fit::{Monitor, SolverKind};
 use crate::labels::{Labels, MultiClass};
 use crate::matrix::Rows;
 use crate::search::{self, EndReason, Fold, SearchData, SearchPlan, SearchSettings, SearchStep};
-use crate::shards::alone::{self, PieceSearch};
-use crate::shards::shard::CLASSES;
+use crate::shards::alone::PieceSearch;
 use crate::store::reader::Store;
 use crate::{Error, Result};
 
@@ -113,19 +111,20 @@ impl Search<'_> {
         };
         let in_memory = blocks.in_memory.unwrap_or_else(|| search.fits_in_memory());
         let is_multinomial = settings.multi_class == MultiClass::Multinomial;
+        let on_disk = OnDisk { store, blocks, spec: self.spec, cost: factor };
+        let of_pieces = PieceSearch { folds: self.folds, plan: self.plan, resume: self.resume };
         match self.spec.params.solver {
-            SolverKind::Auto if !in_memory && !is_multinomial => {
-                let on_disk = OnDisk { store, blocks, spec: self.spec, cost: factor };
-                if on_disk.is_searched_by_newton(self.folds.len(), self.resume) {
-                    return self.run_by_newton(store, blocks, factor, monitor, visit);
-                }
+            SolverKind::Auto
+                if !in_memory && !is_multinomial && on_disk.prefers_newton_to_search(&of_pieces) =>
+            {
+                return on_disk.search_by_newton(&of_pieces, monitor, visit);
             }
             SolverKind::Auto => {}
             SolverKind::DualCd if !is_multinomial => {}
             SolverKind::Newton if is_multinomial => {}
             _ if in_memory => {}
             SolverKind::Newton if map.is_none() && self.spec.loss.is_smooth() => {
-                return self.run_by_newton(store, blocks, factor, monitor, visit);
+                return on_disk.search_by_newton(&of_pieces, monitor, visit);
             }
             solver if is_multinomial => {
                 let rule = "'auto' or 'newton' for a multinomial search over a store that is larger than \
@@ -135,22 +134,6 @@ impl Search<'_> {
             solver => return Err(needs_memory(solver)),
         }
         search.run(in_memory, monitor, visit)
-    }
-
-    /// Each class against the rest, pieces of the store taking turns in memory.
-    fn run_by_newton(
-        &self,
-        store: &Store,
-        blocks: &Blocks<'_>,
-        factor: &[f64],
-        monitor: &dyn Monitor,
-        visit: &mut StepVisitor<'_>,
-    ) -> Result<EndReason> {
-        check_row_count(store)?;
-        let &Self { spec, folds, plan, resume } = self;
-        let rows = blocks.pieces(store, factor, CLASSES, spec);
-        let search = PieceSearch { folds, plan, resume };
-        alone::search_store(store, rows, &spec.params, &search, monitor, visit)
     }
 
     /// Over a store in memory, in the columns of its input, for each of which there is a penalty.

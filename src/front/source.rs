@@ -15,7 +15,6 @@ use crate::memory::CollectLarge;
 use crate::pairs::Poly2;
 use crate::pairs::map::Map;
 use crate::presolve::{self, Mode, Presolved};
-use crate::shards::pieces::StoreRows;
 use crate::source::mapped::StoreMap;
 use crate::store::reader::{RowFacts, Store};
 use crate::{Error, Result};
@@ -105,7 +104,7 @@ pub fn check_mapped(structure: &Structure, map: &Map) -> Result<()> {
 }
 
 /// How to train on a store.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Blocks<'a> {
     /// Bytes that the call may use.
     pub budget: u64,
@@ -148,23 +147,8 @@ impl<'a> Blocks<'a> {
 
     /// Whether nothing is said about the descent alone.
     pub fn is_plain(&self) -> bool {
-        let Self { policy, cache_share, rounds, round_tol, keeps_stored, waiting, duals, .. } = *self;
-        policy == Policy::Auto
-            && cache_share.is_none()
-            && (rounds, round_tol, keeps_stored) == (DEFAULT_ROUNDS, 0.0, true)
-            && (waiting, duals) == (Waiting::Rest, DualsIn::Auto)
-    }
-
-    /// The store in pieces that take turns in memory, for so many lanes side by side; a cost for each class.
-    pub fn pieces(&self, store: &Store, cost: &[f64], lanes: usize, spec: &Spec) -> StoreRows {
-        StoreRows {
-            n_columns: store.meta().n_cols,
-            classes: (0..).zip(cost.iter().copied()).collect(),
-            lanes,
-            budget: self.budget,
-            loss: spec.loss,
-            intercept: spec.intercept,
-        }
+        let Self { budget, in_memory, keep, .. } = *self;
+        *self == Self { in_memory, keep, ..Self::within(budget) }
     }
 
     /// The settings of a descent.

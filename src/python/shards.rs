@@ -15,7 +15,6 @@ use super::outcome::as_dict;
 use super::run::{callback_error, run, unwrap_callback};
 use super::search::{FoldArrays, PlanOptions, SearchCall, as_folds};
 use super::turns::Turns;
-use crate::fit::routes::SHARD_MATRIX_COLUMNS;
 use crate::front::Outcome;
 use crate::labels::Labels;
 use crate::matrix::{CsrValues, Value};
@@ -94,11 +93,18 @@ impl RowShard {
         let ShardFacts { n_entries, cost, curvature, max_squared_norm, longest, pairs, .. } = facts;
         let [n_shards, n_pieces, n_rows] = [facts.n_shards, facts.n_pieces, facts.n_rows].map(|n| n as f64);
         let [entries, pairs] = pairs;
-        let sums = [n_shards, n_pieces, n_rows, n_entries, cost, curvature, entries, pairs];
-        let mut all = [0.0; FACTS];
-        all[..sums.len()].copy_from_slice(&sums);
-        all[sums.len()..].copy_from_slice(&[max_squared_norm, longest]);
-        Ok(all)
+        Ok([
+            n_shards,
+            n_pieces,
+            n_rows,
+            n_entries,
+            cost,
+            curvature,
+            entries,
+            pairs,
+            max_squared_norm,
+            longest,
+        ])
     }
 
     /// Takes the splits of a search, in rows of the shard; a problem that was begun is forgotten.
@@ -250,17 +256,8 @@ pub fn fit_shards<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let spec = options.spec()?;
     let facts = facts_of(facts).scaled(scale);
-    let (loss, intercept, params) = (spec.loss, spec.intercept, spec.params);
-    let task = ShardTask {
-        facts,
-        scale,
-        n_columns,
-        n_classes,
-        matrix_columns: SHARD_MATRIX_COLUMNS,
-        loss,
-        intercept,
-        params,
-    };
+    let new = ShardTask::new(facts, (n_columns, n_classes), (spec.loss, spec.intercept), spec.params);
+    let task = ShardTask { scale, ..new };
     let failed = Mutex::new(None);
     let result = run(py, 1, progress.as_ref(), |monitor| {
         let mut exchange = Callback { exchange: &exchange, failed: &failed };
@@ -297,17 +294,7 @@ pub fn search_shards<'py>(
 ) -> PyResult<&'static str> {
     let (spec, folds, facts) = (options.spec()?, as_folds(&folds)?, facts_of(facts));
     let (borders, weight) = (borders.as_slice()?, weight.as_slice()?);
-    let (loss, intercept, params) = (spec.loss, spec.intercept, spec.params);
-    let task = &ShardTask {
-        facts,
-        scale: 1.0,
-        n_columns,
-        n_classes,
-        matrix_columns: SHARD_MATRIX_COLUMNS,
-        loss,
-        intercept,
-        params,
-    };
+    let task = &ShardTask::new(facts, (n_columns, n_classes), (spec.loss, spec.intercept), spec.params);
     let call = SearchCall::new(plan, visit, folds.len())?;
     let (plan, resume) = (&call.plan.clone(), call.resume.clone());
     let labels = Labels { ids: class_ids.as_slice()?, n_classes };

@@ -150,9 +150,8 @@ impl Own {
 }
 
 fn task_of(rows: &StoreRows, pieces: &PieceRows<'_>, matrix_columns: usize, params: &Params) -> ShardTask {
-    let StoreRows { n_columns, loss, intercept, .. } = *rows;
-    let (facts, n_classes, params) = (pieces.facts, rows.classes.len() as u32, *params);
-    ShardTask { facts, scale: 1.0, n_columns, n_classes, matrix_columns, loss, intercept, params }
+    let (sizes, kind) = ((rows.n_columns, rows.classes.len() as u32), (rows.loss, rows.intercept));
+    ShardTask { matrix_columns, ..ShardTask::new(pieces.facts, sizes, kind, *params) }
 }
 
 /// Calls `f` with so many bytes less; what the budget must be is said with them.

@@ -182,16 +182,8 @@ fn shards<'a>(
 }
 
 fn task_of(here: &Here<'_>, wide: &Wide, rows: &ShardRows<'_>, tol: f64) -> ShardTask {
-    ShardTask {
-        facts: here.facts(),
-        scale: 1.0,
-        n_columns: wide.n_columns,
-        n_classes: 2,
-        matrix_columns: SHARD_MATRIX_COLUMNS,
-        loss: rows.loss,
-        intercept: rows.intercept,
-        params: Params { tol, ..Params::default() },
-    }
+    let params = Params { tol, ..Params::default() };
+    ShardTask::new(here.facts(), (wide.n_columns, 2), (rows.loss, rows.intercept), params)
 }
 
 fn are_proportional(a: &[f64], b: &[f64]) -> bool {

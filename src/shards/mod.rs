@@ -51,7 +51,6 @@ pub mod start;
 pub mod task;
 pub mod wire;
 
-pub use alone::fit_store;
 pub use fit::fit;
 pub use search::{ShardSearch, search};
 pub use task::ShardTask;

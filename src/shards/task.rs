@@ -3,7 +3,7 @@
 use super::shard::ShardFacts;
 use crate::fit::newton::factorisation::{self, Factorisation, Form};
 use crate::fit::newton::frequent::block_passes;
-use crate::fit::routes::{FREQUENT_COLUMNS, FREQUENT_PASSES, SHARD_BLOCK, SMALL};
+use crate::fit::routes::{FREQUENT_COLUMNS, FREQUENT_PASSES, SHARD_BLOCK, SHARD_MATRIX_COLUMNS, SMALL};
 use crate::fit::{Intercept, Params};
 use crate::loss::LossKind;
 
@@ -29,6 +29,17 @@ pub struct ShardTask {
 }
 
 impl ShardTask {
+    /// For shards elsewhere, at the costs that they have.
+    pub fn new(
+        facts: ShardFacts,
+        (n_columns, n_classes): (usize, u32),
+        (loss, intercept): (LossKind, Intercept),
+        params: Params,
+    ) -> Self {
+        let (scale, matrix_columns) = (1.0, SHARD_MATRIX_COLUMNS);
+        Self { facts, scale, n_columns, n_classes, matrix_columns, loss, intercept, params }
+    }
+
     /// Columns with that of the intercept.
     pub fn n_weights(&self) -> usize {
         self.n_columns + usize::from(self.intercept != Intercept::None)

@@ -13,7 +13,6 @@ use crate::fit::newton::hinge::Corners as _;
 use crate::fit::newton::polish::DualPoints;
 use crate::fit::newton::row_state::{Passes as _, TermPasses as _};
 use crate::fit::newton::{Newton, Shape};
-use crate::fit::routes::SHARD_MATRIX_COLUMNS;
 use crate::fit::stop::NewtonStop;
 use crate::fit::waves::Waves;
 use crate::fit::{Intercept, Monitor, Params, Problem, Silent, Solution, SolverKind, Start, Status, auto};
@@ -136,16 +135,7 @@ fn fit_over(
     let params = Params { tol, ..Params::default() };
     let ShardRows { loss, intercept, .. } = rows[0];
     let facts = here.facts();
-    let task = ShardTask {
-        facts,
-        scale: 1.0,
-        n_columns,
-        n_classes,
-        matrix_columns: SHARD_MATRIX_COLUMNS,
-        loss,
-        intercept,
-        params,
-    };
+    let task = ShardTask::new(facts, (n_columns, n_classes), (loss, intercept), params);
     let outcome = fit(&task, &mut here, &Silent).unwrap();
     (outcome, here.rounds)
 }
@@ -203,16 +193,7 @@ fn fits_with_a_block_of_frequent_columns_are_proved_and_lost_shards_cost_no_bit(
             // As if there were so many entries that a block is cheap beside a reading.
             let facts = ShardFacts { pairs: [1e9, 1e9], ..here.facts() };
             let (intercept, params) = (problem.intercept, Params { tol: 1e-4, ..Params::default() });
-            let task = ShardTask {
-                facts,
-                scale: 1.0,
-                n_columns: d,
-                n_classes: 2,
-                matrix_columns: SHARD_MATRIX_COLUMNS,
-                loss,
-                intercept,
-                params,
-            };
+            let task = ShardTask::new(facts, (d, 2), (loss, intercept), params);
             assert!(task.factorisation().is_none() && task.block().is_some());
             fit(&task, &mut here, &Silent).unwrap()
         };
@@ -286,17 +267,7 @@ fn only_wide_fits_of_smooth_losses_ascend() {
         let (facts, intercept, params) = (here.facts(), problem.intercept, Params::default());
         let n_columns = 130;
         let facts = ShardFacts { n_rows: take, ..facts };
-        let (scale, n_classes) = (1.0, 2);
-        let task = ShardTask {
-            facts,
-            scale,
-            n_columns,
-            n_classes,
-            matrix_columns: SHARD_MATRIX_COLUMNS,
-            loss,
-            intercept,
-            params,
-        };
+        let task = ShardTask::new(facts, (n_columns, 2), (loss, intercept), params);
         let mut listens = Asked(&mut here, Vec::new());
         fit(&task, &mut listens, &Silent).unwrap();
         let has_ascended = listens.1.contains(&(Op::Ascend as usize));
@@ -463,18 +434,8 @@ fn what_is_foreseen_takes_no_round() {
             let rows = cut.rows(&matrix, &problem, loss);
             let mut here = Here::new(rows.clone(), usize::MAX);
             let (facts, intercept) = (here.facts(), problem.intercept);
-            let (scale, n_classes) = (1.0, 2);
             let params = Params { tol: 1e-5, ..Params::default() };
-            let task = ShardTask {
-                facts,
-                scale,
-                n_columns: d,
-                n_classes,
-                matrix_columns: SHARD_MATRIX_COLUMNS,
-                loss,
-                intercept,
-                params,
-            };
+            let task = ShardTask::new(facts, (d, 2), (loss, intercept), params);
             let mut listens = Listens(&mut here, Vec::new());
             let outcome = fit(&task, &mut listens, &Silent).unwrap();
             let alone = |op: Op| listens.1.iter().filter(|first| **first == op as usize).count();
@@ -525,16 +486,7 @@ fn fits_go_on_from_their_checkpoints_to_the_same_bits() {
         let (quiet, rounds) = fit_over(&rows, d, n_classes, 1e-9, usize::MAX);
         let (intercept, params) = (problem.intercept, Params { tol: 1e-9, ..Params::default() });
         let facts = Here::new(rows.clone(), usize::MAX).facts();
-        let task = ShardTask {
-            facts,
-            scale: 1.0,
-            n_columns: d,
-            n_classes,
-            matrix_columns: SHARD_MATRIX_COLUMNS,
-            loss,
-            intercept,
-            params,
-        };
+        let task = ShardTask::new(facts, (d, n_classes), (loss, intercept), params);
         for ends in [1, rounds / 2, rounds] {
             let path = folder.path().join(format!("{case} {ends}"));
             let attempt = |rounds: usize, loses_every: usize| {
@@ -645,16 +597,7 @@ fn search_over(
     let params = Params { tol: 1e-2, ..Params::default() };
     let (facts, n_columns) = (here.facts(), views[0].n_cols());
     let n_classes = split.n_classes;
-    let task = &ShardTask {
-        facts,
-        scale: 1.0,
-        n_columns,
-        n_classes,
-        matrix_columns: SHARD_MATRIX_COLUMNS,
-        loss,
-        intercept,
-        params,
-    };
+    let task = &ShardTask::new(facts, (n_columns, n_classes), (loss, intercept), params);
     let (labels, weight) = (split.labels(), &split.weight[..]);
     let data =
         ShardSearch { task, labels, weight, folds: &split.folds, borders: &split.borders, plan, resume };
@@ -863,10 +806,7 @@ proptest! {
             let parts = Cut::new(classes_of(&problem), &borders);
             let mut here = Here::new(parts.rows(&matrix, &problem, *loss), 3);
             let (facts, intercept) = (here.facts(), problem.intercept);
-            let (n_columns, loss, scale, n_classes) = (d, *loss, 1.0, 2);
-            let matrix_columns = SHARD_MATRIX_COLUMNS;
-            let task =
-                ShardTask { facts, scale, n_columns, n_classes, matrix_columns, loss, intercept, params };
+            let task = ShardTask::new(facts, (d, 2), (*loss, intercept), params);
             points_over(&task, &mut here, steps)?;
         }
     }

@@ -397,13 +397,9 @@ pub fn decode(
     let Scratch { sections: [first, second], unpacker } = scratch;
 
     let lens = head.section(LENGTHS, 0, first, unpacker)?;
-    let mut total = 0u64;
-    for (len, x) in room.lens.iter_mut().zip(Planes::new(lens, head.n_rows).iter(head.n_rows)) {
-        let x = u32::from_le_bytes(x);
-        total += u64::from(x);
-        *len = i64::from(x);
-    }
-    if total != head.nnz as u64 {
+    Planes::new(lens, head.n_rows).copy_to(room.lens, |len| i64::from(u32::from_le_bytes(len)));
+    let total: i64 = room.lens.iter().sum();
+    if total != head.nnz as i64 {
         return Err(format!("the rows of page {page} have {total} entries, {} are claimed", head.nnz));
     }
 
@@ -435,7 +431,11 @@ fn decode_values(head: &Head<'_>, bytes: &[u8], lens: &[i64], out: ValuesMut<'_>
     let scale = || -> Vec<f64> {
         match head.kind {
             KIND_ONES => memory::filled(1.0, head.n_rows),
-            _ => Planes::new(bytes, head.n_rows).iter(head.n_rows).map(f64::from_le_bytes).collect_large(),
+            _ => {
+                let mut scale = memory::zeros(head.n_rows);
+                Planes::new(bytes, head.n_rows).copy_to(&mut scale, f64::from_le_bytes);
+                scale
+            }
         }
     };
     let is_finite = match (out, head.kind) {
@@ -492,8 +492,9 @@ fn decode_facts(
     let (page, n) = (head.page, head.n_rows);
     if let Some(classes) = &mut facts.classes {
         let bytes = head.section(CLASSES, 0, buffer, unpacker)?;
-        for (i, (class, id)) in classes.iter_mut().zip(Planes::new(bytes, n).iter(n)).enumerate() {
-            let id = u32::from_le_bytes(id);
+        Planes::new(bytes, n).copy_to(classes, u32::from_le_bytes);
+        for (i, class) in classes.iter_mut().enumerate() {
+            let id = *class;
             let Some(rank) = limits.class_ranks.get(id as usize) else {
                 let count = limits.class_ranks.len();
                 return Err(format!("row {i} of page {page} has class {id}, the file has {count} classes"));
@@ -505,8 +506,8 @@ fn decode_facts(
         weights.fill(1.0);
         if head.has_weights {
             let bytes = head.section(WEIGHTS, 0, buffer, unpacker)?;
-            for (i, (weight, bytes)) in weights.iter_mut().zip(Planes::new(bytes, n).iter(n)).enumerate() {
-                *weight = f64::from_le_bytes(bytes);
+            Planes::new(bytes, n).copy_to(weights, f64::from_le_bytes);
+            for (i, weight) in weights.iter().enumerate() {
                 if !(weight.is_finite() && *weight >= 0.0) {
                     return Err(format!("row {i} of page {page} has the weight {weight}"));
                 }
@@ -515,9 +516,9 @@ fn decode_facts(
     }
     if let Some(numbers) = &mut facts.numbers {
         let bytes = head.section(NUMBERS, 0, buffer, unpacker)?;
+        Planes::new(bytes, n).copy_to(numbers, u64::from_le_bytes);
         let mut least = 0;
-        for (i, (number, bytes)) in numbers.iter_mut().zip(Planes::new(bytes, n).iter(n)).enumerate() {
-            *number = u64::from_le_bytes(bytes);
+        for (i, number) in numbers.iter().enumerate() {
             if *number < least || *number >= limits.n_rows {
                 return Err(format!(
                     "row {i} of page {page} has the number {number}, outside {least}..{}",

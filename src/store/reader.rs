@@ -155,7 +155,8 @@ impl Store {
         let opening = Opening { path: &self.path, file: &self.file, len: self.file_bytes };
         let bytes = opening.part(&self.columns, 1, 4 * format::MAX_COLUMNS)?;
         let n = self.meta.n_relabelled;
-        let old: Vec<u32> = Planes::new(&bytes, n).iter(n).map(u32::from_le_bytes).collect_large();
+        let mut old = memory::zeros(n);
+        Planes::new(&bytes, n).copy_to(&mut old, u32::from_le_bytes);
         if is_permutation(&old) {
             Ok(old)
         } else {

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hinge::blocks::checkpoint::CheckpointOptions;
-use hinge::fit::routes::SHARD_MATRIX_COLUMNS;
 use hinge::fit::{Intercept, Monitor, Params, Silent, SolverKind, Status};
 use hinge::front::{Blocks, Outcome, Source, Spec, Targets, Weights};
 use hinge::loss::LossKind;
@@ -57,8 +56,7 @@ fn fit_over(
     (loss, intercept): (LossKind, Intercept),
 ) -> Result<Outcome> {
     let params = Params { tol: 1e-4, ..Params::default() };
-    let matrix_columns = SHARD_MATRIX_COLUMNS;
-    let task = ShardTask { facts, scale: 1.0, n_columns, n_classes, matrix_columns, loss, intercept, params };
+    let task = ShardTask::new(facts, (n_columns, n_classes), (loss, intercept), params);
     Ok(Outcome::of_solutions(shards::fit(&task, shards, &Silent)?, n_columns, None))
 }
 
