@@ -14,7 +14,6 @@
 use std::path::Path;
 
 use super::outcome::Outcome;
-use super::search::StepVisitor;
 use super::source::Blocks;
 use super::spec::Spec;
 use crate::blocks::trainer::check_row_count;
@@ -23,7 +22,7 @@ use crate::fit::Monitor;
 use crate::fit::newton::factorisation;
 use crate::fit::routes::{EASY, STORE_LONG_ROWS};
 use crate::labels;
-use crate::search::EndReason;
+use crate::search::{EndReason, SearchStep};
 use crate::shards::alone::{self, Own, PieceSearch, StoreFit};
 use crate::shards::pieces::StoreRows;
 use crate::shards::shard::CLASSES;
@@ -78,7 +77,7 @@ impl OnDisk<'_> {
         &self,
         search: &PieceSearch<'_>,
         monitor: &dyn Monitor,
-        visit: &mut StepVisitor<'_>,
+        visit: &mut dyn FnMut(&SearchStep) -> Result<Option<f64>>,
     ) -> Result<EndReason> {
         check_row_count(self.store)?;
         alone::search_store(self.store, self.pieces(CLASSES), &self.spec.params, search, monitor, visit)
