@@ -3,7 +3,7 @@
 use std::cell::LazyCell;
 
 use super::baselines::{cutting_plane, primal_cd};
-use super::dual::{DualLoss, DualOptions, EpochOrder};
+use super::dual::{DualLoss, DualOptions, EpochOrder, trial};
 use super::monitor::Monitor;
 use super::newton::factorisation::{Factorisation, factorisation, is_small};
 use super::newton::frequent::FrequentColumns;
@@ -12,7 +12,7 @@ use super::params::{Params, SolverKind};
 use super::problem::{Intercept, Problem, Solution, Start, Status};
 use super::routes::{
     DEAR, EASY, EASY_CHEAP, EASY_CHEAP_FREE, EASY_FREQUENT, EASY_FREQUENT_LOGISTIC, EASY_FROM, EASY_LOGISTIC,
-    EASY_SAMPLE, LANE_ENTRIES, PATIENCE, PATIENCE_DIRECT,
+    EASY_SAMPLE, GROWTH, GROWTH_LOGISTIC, LANE_ENTRIES, PATIENCE, PATIENCE_DIRECT, TRIAL_LEFT,
 };
 use super::{certificate, dual, newton};
 use crate::loss::{Loss, LossKind, with_loss, with_smooth_loss};
@@ -115,6 +115,24 @@ fn choose_for_fit(problem: &Problem<'_>, loss: LossKind, tol: f64) -> SolverKind
     }
     let is_between = factorisation(&design).is_some_and(|f| (EASY_FROM..DEAR).contains(&f.passes));
     if is_between && is_easier_than_steps(problem, most) { SolverKind::DualCd } else { SolverKind::Newton }
+}
+
+/// Where Newton is chosen but its steps would be products, and the first visits of a descent ([`trial`]) say
+/// that the fit better begins with one: how much more its second epoch may gain than the first.
+fn most_growth(
+    problem: &Problem<'_>,
+    loss: LossKind,
+    seed: u64,
+    monitor: &dyn Monitor,
+) -> Result<Option<f64>> {
+    let design = problem.design(1.0);
+    let has_matrix = is_small(&design) || factorisation(&design).is_some_and(|f| f.is_worth_it);
+    if has_matrix || !loss.is_smooth() {
+        return Ok(None);
+    }
+    let left = with_loss!(loss, loss => trial::remaining_gain(problem, loss, seed, monitor)?);
+    let most = if loss == LossKind::Logistic { GROWTH_LOGISTIC } else { GROWTH };
+    Ok((left <= TRIAL_LEFT).then_some(most))
 }
 
 /// Whether the patience with a descent of [`SolverKind::Auto`] is the short one, [`PATIENCE_DIRECT`].
@@ -238,7 +256,12 @@ fn attempt<'a>(
     monitor: &'a dyn Monitor,
 ) -> Result<Solution> {
     let is_auto = params.solver == SolverKind::Auto;
-    let solver = if is_auto { choose_for_fit(problem, loss, params.tol) } else { params.solver };
+    let mut solver = if is_auto { choose_for_fit(problem, loss, params.tol) } else { params.solver };
+    let is_tried = is_auto && solver == SolverKind::Newton && start.w.is_none();
+    let most_growth = if is_tried { most_growth(problem, loss, params.seed, monitor)? } else { None };
+    if most_growth.is_some() {
+        solver = SolverKind::DualCd;
+    }
     match (solver, loss) {
         (SolverKind::Newton, _) => return solve_by_newton(problem, loss, params, start, aim, monitor),
         (SolverKind::PrimalCd, LossKind::SquaredHinge) => {
@@ -263,10 +286,12 @@ fn attempt<'a>(
     // Most descents end before anybody has to know.
     let is_impatient = LazyCell::new(|| is_impatient(problem, loss));
     let is_slow = |done: f64, left: f64| {
-        PATIENCE_DIRECT.is_over(done, left) && (PATIENCE.is_over(done, left) || *is_impatient)
+        let is_short = most_growth.is_none() && *is_impatient;
+        if is_short { PATIENCE_DIRECT } else { PATIENCE }.is_over(done, left)
     };
     let is_slow = is_auto.then_some(&is_slow as &dyn Fn(f64, f64) -> bool);
-    let options = DualOptions { order: EpochOrder::of(solver), is_slow, is_proved: aim == Aim::Proof };
+    let order = EpochOrder::of(solver);
+    let options = DualOptions { order, is_slow, most_growth, is_proved: aim == Aim::Proof };
     let solution = with_loss!(loss, loss => {
         dual::solve(problem, loss.method(problem.y, problem.cost), params, options, start, monitor)?
     });
@@ -299,6 +324,7 @@ fn solve_by_newton<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fit::Silent;
     use crate::matrix::Matrix;
     use crate::matrix::csr::CsrView;
 
@@ -313,6 +339,38 @@ mod tests {
         let cost = vec![cost; n];
         let problem = Problem { rows: &rows, ids: None, y: &y, cost: &cost, intercept };
         [choose_for_fit(&problem, loss, 1e-4), choose(&problem, loss)]
+    }
+
+    /// The solver of a fit of 20,000 rows of ten ones in 2,000 columns, labels by the first one or by lot.
+    fn solver_of(loss: LossKind, is_taught: bool, intercept: Intercept) -> SolverKind {
+        let mut random = dual::active::random(3, 0);
+        let mut below = |n: usize| dual::active::below(&mut random, n);
+        let (n, d) = (20_000, 2000);
+        let starts: Vec<i64> = (0..=n as i64).map(|i| 10 * i).collect();
+        let list: Vec<i32> = (0..10 * n).map(|e| ((e % 10) * 200 + below(200)) as i32).collect();
+        let y: Vec<f64> = list
+            .chunks(10)
+            .map(|row| {
+                let lot = below(2);
+                if (if is_taught { row[0] as usize % 2 } else { lot }) == 0 { 1.0 } else { -1.0 }
+            })
+            .collect();
+        let values = vec![1.0; list.len()];
+        let rows: Matrix<'_> = CsrView::new(&starts, &list, &values, d).unwrap().0.into();
+        let cost = vec![4.0; n];
+        let problem = Problem { rows: &rows, ids: None, y: &y, cost: &cost, intercept };
+        let params = Params { tol: 1e-2, ..Params::default() };
+        solve(&problem, loss, &params, &Start::default(), &Silent).unwrap().solver
+    }
+
+    #[test]
+    fn what_newton_would_do_by_products_begins_with_descent_where_rows_agree() {
+        for loss in [LossKind::SquaredHinge, LossKind::ModifiedHuber, LossKind::Logistic] {
+            for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised(1.0)] {
+                assert_eq!(solver_of(loss, true, intercept), SolverKind::DualCd, "{loss:?} {intercept:?}");
+                assert_eq!(solver_of(loss, false, intercept), SolverKind::Newton, "{loss:?} {intercept:?}");
+            }
+        }
     }
 
     #[test]

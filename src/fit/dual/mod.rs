@@ -35,6 +35,7 @@ pub mod logistic_cd;
 pub mod method;
 pub mod schedule;
 pub mod segment;
+pub mod trial;
 
 use self::active::{Random, below};
 use self::box_cd::BoxCd;
@@ -237,6 +238,8 @@ pub struct DualOptions<'s> {
     /// Whether to end with [`Status::Stalled`] after so many visits of all rows, if the gap, extrapolated,
     /// may need so many more; never, if `None`.
     pub is_slow: Option<&'s dyn Fn(f64, f64) -> bool>,
+    /// Gain of the second epoch over that of the first above which it ends so at once; never, if `None`.
+    pub most_growth: Option<f64>,
     /// Whether the solution is to come with evidence.
     pub is_proved: bool,
 }
@@ -263,7 +266,8 @@ pub fn solve<'a, M: Method>(
         let done = descent.epoch(options.order, &mut random)?;
         schedule.record(&done, problem.y.len());
         let is_last = schedule.work >= limit || schedule.epochs >= MAX_EPOCHS_PER_ITER * params.max_iter;
-        if !schedule.is_due(params.tol) && !is_last {
+        let grows = schedule.epochs == 2 && options.most_growth.is_some_and(|most| schedule.growth() > most);
+        if !schedule.is_due(params.tol) && !is_last && !grows {
             continue;
         }
         let check = descent.check()?;
@@ -283,7 +287,7 @@ pub fn solve<'a, M: Method>(
         let remaining = schedule.checked(&check.certificate, params.tol);
         let is_slow = options.is_slow.is_some_and(|is_slow| is_slow(schedule.work, remaining));
         slow = if is_slow { slow + 1 } else { 0 };
-        if slow >= SLOW_CHECKS {
+        if slow >= SLOW_CHECKS || grows {
             break (check, Status::Stalled);
         }
     };
@@ -321,11 +325,7 @@ struct Descent<'a, M> {
 impl<'a, M: Method> Descent<'a, M> {
     fn new(problem: &Problem<'a>, mut method: M, start: &Start, monitor: &'a dyn Monitor) -> Result<Self> {
         let total = problem.cost.iter().sum();
-        let bias = match problem.intercept {
-            Intercept::None => 0.0,
-            Intercept::Penalised(scale) => scale,
-            Intercept::Free => penalty(&problem.design(0.0), total).sqrt(),
-        };
+        let bias = constant_column(problem);
         if let Some(alpha) = &start.alpha {
             method.start_at(alpha);
         }
@@ -522,6 +522,15 @@ impl<'a, M: Method> Descent<'a, M> {
         certificate::move_onto_constraint(&self.problem, &mut moved, &mut moved_w);
         let distance = certificate::distance(&moved_w, w);
         Ok(Some(Evidence { margins, distance, drift, additions: 2.0 * additions, alpha: Some(moved) }))
+    }
+}
+
+/// Height of the column that stands for the intercept; 0 without one.
+fn constant_column(problem: &Problem<'_>) -> f64 {
+    match problem.intercept {
+        Intercept::None => 0.0,
+        Intercept::Penalised(scale) => scale,
+        Intercept::Free => penalty(&problem.design(0.0), problem.cost.iter().sum()).sqrt(),
     }
 }
 

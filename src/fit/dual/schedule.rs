@@ -54,6 +54,11 @@ impl Schedule {
         self.total += epoch.gain;
     }
 
+    /// Gain of the last epoch over that of the one before.
+    pub fn growth(&self) -> f64 {
+        self.gains[1] / self.gains[0]
+    }
+
     /// Work in whole epochs.
     pub fn iterations(&self) -> usize {
         self.work.ceil() as usize
