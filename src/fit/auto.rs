@@ -31,7 +31,12 @@ const SHARPER: f64 = 0.1;
 /// noise, 6,000 and 20,000 columns: 1.2 times as fast by dual fits with the squared hinge, 1.6 and 1.7 times
 /// with the logistic loss.
 pub fn prefers_lanes(design: &Design<'_>) -> bool {
-    design.nnz() >= LANE_ENTRIES.saturating_mul(design.n_cols()) && design.n_rows() >= design.n_cols()
+    has_many_per_column(design.n_rows(), design.n_cols(), design.nnz())
+}
+
+/// [`prefers_lanes`] for so many rows, columns and entries.
+pub fn has_many_per_column(n_rows: usize, n_cols: usize, nnz: usize) -> bool {
+    nnz >= LANE_ENTRIES.saturating_mul(n_cols) && n_rows >= n_cols
 }
 
 /// Mean of `c_i |x_i|^2` over the rows, of `plain` without a constant column: up to [`EASY`] a smooth loss
@@ -130,7 +135,7 @@ fn most_growth(
     if has_matrix || !loss.is_smooth() {
         return Ok(None);
     }
-    let left = with_loss!(loss, loss => trial::remaining_gain(problem, loss, seed, monitor)?);
+    let left = with_loss!(loss, loss => trial::remaining_gain(problem, loss, trial::ONE_IN, seed, monitor)?);
     let most = if loss == LossKind::Logistic { GROWTH_LOGISTIC } else { GROWTH };
     Ok((left <= TRIAL_LEFT).then_some(most))
 }

@@ -15,6 +15,7 @@ pub mod outcome;
 pub mod search;
 pub mod source;
 pub mod spec;
+mod trial;
 
 pub use crate::labels::MultiClass;
 pub use outcome::{Outcome, ProblemFacts, Weights};
@@ -265,7 +266,7 @@ fn fit_store(
                         memory_budget, or with a checkpoint";
             Err(Error::Parameter { name: "solver", value: format!("{:?}", solver.name()), rule })
         }
-        SolverKind::Auto if on_disk.prefers_newton() => on_disk.fit_by_newton(monitor),
+        SolverKind::Auto if on_disk.prefers_newton(monitor)? => on_disk.fit_by_newton(monitor),
         SolverKind::Auto | SolverKind::DualCd => {
             let found = blocks::fit(store, &tasks, &[], &settings, options.keep, monitor)?;
             let n_weights = map.as_ref().map_or(store.meta().n_cols, StoreMap::n_input);

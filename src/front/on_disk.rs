@@ -6,21 +6,22 @@
 //! other. Not where rows are long and costs small, so that descent comes there in one or two readings; nor
 //! where all is said about the descent: its options, a degree-2 map, or a file that it has begun.
 //!
-//! Tried: Newton for many columns, too, where rows outnumber them as in [`crate::fit::auto`]. One-hot
-//! tables would gain as much (flights, squared hinge, C = 4: 2.6 s instead of 69), but by what a store says
-//! of itself they are like hashed text, which loses: 300,000 paths, 16,384 columns of 5-grams, 60 entries a
-//! row, squared hinge, C = 1, 16 and 100, gap 1e-2, 6.4, 14 and 77 s instead of 1.3, 4.2 and 8.1.
+//! With more columns, but many entries of each: for a search as in memory, for one fit by the trial of memory
+//! on a sample of the rows ([`trial`]), which tells one-hot tables (flights, squared hinge, C = 4: 1.9 s by
+//! Newton, 55 by descent) from hashed text (300,000 paths, 16,384 columns of 5-grams, 60 entries a row, C =
+//! 1, 16 and 100: 4.6, 12 and 53 s by Newton, 1.3, 3.0 and 5.3 by descent).
 
 use std::path::Path;
 
 use super::outcome::Outcome;
 use super::source::Blocks;
 use super::spec::Spec;
+use super::trial;
 use crate::blocks::trainer::check_row_count;
 use crate::durable::target;
-use crate::fit::Monitor;
 use crate::fit::newton::factorisation;
-use crate::fit::routes::{EASY, STORE_LONG_ROWS};
+use crate::fit::routes::{EASY, STORE_LONG_ROWS, TRIAL_LEFT};
+use crate::fit::{Monitor, auto};
 use crate::labels;
 use crate::search::{EndReason, SearchStep};
 use crate::shards::alone::{self, Own, PieceSearch, StoreFit};
@@ -44,16 +45,32 @@ pub struct OnDisk<'a> {
 
 impl OnDisk<'_> {
     /// Whether `auto` fits by Newton.
-    pub fn prefers_newton(&self) -> bool {
-        let begun = self.blocks.keep.and_then(|keep| begun_by_newton(keep.path));
-        begun.unwrap_or_else(|| self.pays_in_a_fit() && self.suits_newton(self.n_problems(), 0))
+    ///
+    /// # Errors
+    /// Those of [`trial::remaining_gain`].
+    pub fn prefers_newton(&self, monitor: &dyn Monitor) -> Result<bool> {
+        if let Some(begun) = self.blocks.keep.and_then(|keep| begun_by_newton(keep.path)) {
+            return Ok(begun);
+        }
+        let Some(most) = self.matrix_columns(self.n_problems(), 0) else { return Ok(false) };
+        if self.is_factorised(most) {
+            return Ok(self.pays_in_a_fit());
+        }
+        let is_hard = self.spec.loss.is_smooth() && self.mean_diagonal() > EASY;
+        if !is_hard || self.n_problems() > 1 || !self.has_many_per_column() {
+            return Ok(false);
+        }
+        let (budget, spec) = (self.blocks.budget, self.spec);
+        Ok(trial::remaining_gain(self.store, budget, self.cost, spec, monitor)? > TRIAL_LEFT)
     }
 
     /// Whether `auto` searches by Newton.
     pub fn prefers_newton_to_search(&self, search: &PieceSearch<'_>) -> bool {
         let begun = search.resume.and_then(begun_by_newton);
-        let suits = || self.spec.loss.is_smooth() && self.suits_newton(CLASSES, search.folds.len());
-        begun.unwrap_or_else(suits)
+        begun.unwrap_or_else(|| {
+            let suits = |most| self.is_factorised(most) || self.has_many_per_column();
+            self.spec.loss.is_smooth() && self.matrix_columns(CLASSES, search.folds.len()).is_some_and(suits)
+        })
     }
 
     /// Fits each class against the rest by Newton, pieces of the store taking turns in memory.
@@ -110,14 +127,21 @@ impl OnDisk<'_> {
         }
     }
 
-    /// Whether nothing speaks for the descent, steps may be factorised, and there is room.
-    fn suits_newton(&self, lanes: usize, n_folds: usize) -> bool {
+    /// Columns up to which Newton's steps may be factorised; `None` where something speaks for the descent,
+    /// or there is no room.
+    fn matrix_columns(&self, lanes: usize, n_folds: usize) -> Option<usize> {
         if self.spec.map.is_some() || !self.blocks.is_plain() {
-            return false;
+            return None;
         }
         let rows = self.pieces(lanes);
         let own = Own::of(self.store, &rows, n_folds);
-        self.is_factorised(own.matrix_columns) && own.has_room(self.store, &rows)
+        own.has_room(self.store, &rows).then_some(own.matrix_columns)
+    }
+
+    /// Whether passes outweigh vectors of the columns, as in memory.
+    fn has_many_per_column(&self) -> bool {
+        let meta = self.store.meta();
+        auto::has_many_per_column(meta.n_rows as usize, meta.n_used, meta.nnz as usize)
     }
 
     /// Whether a step by factorisation is worth it, as far as the mean length of the rows tells.

@@ -1,4 +1,4 @@
-//! The first visits of a descent, as a trial: whether rows agree so much that a part of them teaches the rest.
+//! The first visits of a descent, as a trial: whether rows agree so much that some of them teach the rest.
 //!
 //! Where they do (text), the gain of a visit falls from the first row on, most rows soon ask for no change
 //! any more, and descent ends within some dozen epochs whatever the costs. Where rows contradict each other
@@ -25,27 +25,28 @@ use crate::matrix::Rows;
 use crate::memory;
 use crate::memory::CollectLarge;
 
-/// One row of so many takes part,
-const ONE_IN: usize = 4;
-/// in so many parts.
+/// One row of so many is enough.
+pub const ONE_IN: usize = 4;
+/// Parts of a trial.
 const PARTS: usize = 5;
 /// The part to which the last one is compared. Not the first: with few rows of one class that teaches the
 /// intercept.
 const FIRST: usize = 1;
 
-/// The gain of a visit in the last part of the trial over that in its second; 0 where the second gains
-/// nothing.
+/// The gain of a visit in the last part of a trial over that in its second; 0 where the second gains nothing.
+/// One row of `one_in` takes part.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
 pub fn remaining_gain<L: DualLoss>(
     problem: &Problem<'_>,
     loss: L,
+    one_in: usize,
     seed: u64,
     monitor: &dyn Monitor,
 ) -> Result<f64> {
     let n = problem.y.len();
-    let mut rows: Vec<u32> = (0..n as u32).filter(|&i| is_sampled(i as usize, ONE_IN)).collect_large();
+    let mut rows: Vec<u32> = (0..n as u32).filter(|&i| is_sampled(i as usize, one_in)).collect_large();
     let mut random = random(seed, 0);
     (1..rows.len()).rev().for_each(|s| rows.swap(s, below(&mut random, s + 1)));
     let design = problem.design(constant_column(problem));
