@@ -287,7 +287,7 @@ _SOLVER = one_of("solver", SEARCH_SOLVERS).means("""
     approximations for the hinge). "auto" chooses by shape and loss, and hands a dual fit that stalls over to Newton.
     For comparison: "dual_cd_permuted", which visits all rows in every epoch, without shrinking, and
     "dual_cd_online", which draws one random row at a time. Fits and searches of a :class:`BlockStore` that is larger
-    than ``memory_budget`` are "dual_cd" or "newton"; "auto" takes Newton on tables of up to 1,600 columns, unless
+    than ``memory_budget`` are "dual_cd" or "newton"; "auto" takes Newton on tables, unless
     ``block_options`` say how to descend.
     """)
 

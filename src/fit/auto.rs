@@ -346,34 +346,58 @@ mod tests {
         [choose_for_fit(&problem, loss, 1e-4), choose(&problem, loss)]
     }
 
-    /// The solver of a fit of 20,000 rows of ten ones in 2,000 columns, labels by the first one or by lot.
-    fn solver_of(loss: LossKind, is_taught: bool, intercept: Intercept) -> SolverKind {
+    /// What says which class a row has.
+    #[derive(Clone, Copy, Debug)]
+    enum Teacher {
+        Lot,
+        FirstColumn,
+        Weights,
+    }
+
+    /// Whether a fit of 20,000 rows of ten ones in 2,000 columns is tried by descent, and the solver it ends
+    /// with.
+    fn course(loss: LossKind, teacher: Teacher, intercept: Intercept) -> (bool, SolverKind) {
         let mut random = dual::active::random(3, 0);
         let mut below = |n: usize| dual::active::below(&mut random, n);
         let (n, d) = (20_000, 2000);
+        let hidden: Vec<usize> = (0..d).map(|_| below(1001)).collect();
         let starts: Vec<i64> = (0..=n as i64).map(|i| 10 * i).collect();
         let list: Vec<i32> = (0..10 * n).map(|e| ((e % 10) * 200 + below(200)) as i32).collect();
+        let is_positive = |row: &[i32]| match teacher {
+            Teacher::Lot => below(2) == 0,
+            Teacher::FirstColumn => row[0] % 2 == 0,
+            Teacher::Weights => row.iter().map(|&j| hidden[j as usize]).sum::<usize>() + below(1000) > 5500,
+        };
         let y: Vec<f64> = list
             .chunks(10)
-            .map(|row| {
-                let lot = below(2);
-                if (if is_taught { row[0] as usize % 2 } else { lot }) == 0 { 1.0 } else { -1.0 }
-            })
+            .map(is_positive)
+            .map(|is_positive| if is_positive { 1.0 } else { -1.0 })
             .collect();
         let values = vec![1.0; list.len()];
         let rows: Matrix<'_> = CsrView::new(&starts, &list, &values, d).unwrap().0.into();
         let cost = vec![4.0; n];
         let problem = Problem { rows: &rows, ids: None, y: &y, cost: &cost, intercept };
         let params = Params { tol: 1e-2, ..Params::default() };
-        solve(&problem, loss, &params, &Start::default(), &Silent).unwrap().solver
+        let is_tried = most_growth(&problem, loss, params.seed, &Silent).unwrap().is_some();
+        let solution = solve(&problem, loss, &params, &Start::default(), &Silent).unwrap();
+        assert!(solution.certificate.relative_gap() <= params.tol);
+        (is_tried, solution.solver)
     }
 
     #[test]
     fn what_newton_would_do_by_products_begins_with_descent_where_rows_agree() {
+        use SolverKind::{DualCd, Newton};
+        let courses = [
+            (Teacher::Lot, (false, Newton)),
+            (Teacher::FirstColumn, (true, DualCd)),
+            (Teacher::Weights, (true, Newton)),
+        ];
         for loss in [LossKind::SquaredHinge, LossKind::ModifiedHuber, LossKind::Logistic] {
             for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised(1.0)] {
-                assert_eq!(solver_of(loss, true, intercept), SolverKind::DualCd, "{loss:?} {intercept:?}");
-                assert_eq!(solver_of(loss, false, intercept), SolverKind::Newton, "{loss:?} {intercept:?}");
+                for (teacher, expected) in courses {
+                    let found = course(loss, teacher, intercept);
+                    assert_eq!(found, expected, "{loss:?} {teacher:?} {intercept:?}");
+                }
             }
         }
     }

@@ -127,3 +127,42 @@ def test_a_limit_of_steps_is_one_of_newtons(stores):
         model = fitted(stores(8000, 60, 10), tol=1e-12, max_iter=1)
     assert model.certificate_.solver == NEWTON
     assert model.n_iter_.max() == 1
+
+
+@pytest.fixture(scope="module")
+def one_hot(tmp_path_factory):
+    """Stores of 20,000 rows of ten ones in 2,000 columns, of classes by lot or by the first column."""
+    folder, random = tmp_path_factory.mktemp("one_hot"), np.random.default_rng(1)
+    columns = random.integers(200, size=(20_000, 10)) + 200 * np.arange(10)
+    X = csr_matrix((np.ones(columns.size), columns.ravel(), np.arange(0, columns.size + 1, 10)), shape=(20_000, 2000))
+    classes = {"lot": random.integers(2, size=20_000), "first column": columns[:, 0] % 2}
+    return {name: BlockStore.build((X, y), folder / name) for name, y in classes.items()}
+
+
+@pytest.mark.parametrize("estimator", [LinearSVC, LogisticRegression])
+@pytest.mark.parametrize(("classes", "expected"), [("lot", NEWTON), ("first column", DESCENT)])
+def test_a_trial_decides_where_columns_are_many(one_hot, estimator, classes, expected):
+    model, named = (
+        fitted(one_hot[classes], estimator, C=4.0, solver=solver)
+        for solver in ("auto", "newton" if expected == NEWTON else "dual_cd")
+    )
+    assert model.certificate_.solver == expected
+    np.testing.assert_array_equal(model.coef_, named.coef_)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"C": 0.5},  # small costs
+        {"C": 4.0, "loss": "hinge", "tol": 0.5},
+        {"C": 4.0, "block_options": {**ON_DISK, "rounds": 5}, "tol": 0.5},
+    ],
+)
+def test_there_is_no_trial_of_what_descends(one_hot, given):
+    assert fitted(one_hot["lot"], **given).certificate_.solver == DESCENT
+
+
+def test_searches_of_many_entries_per_column_are_newtons(one_hot):
+    given = {"cv": 3, "memory_budget": 2 * BUDGET, "block_options": ON_DISK, "Cs": [0.01, 0.1], "keep_decisions": True}
+    found, named = (select_C(one_hot["first column"], **given, solver=solver) for solver in ("auto", "newton"))
+    np.testing.assert_array_equal(found.decisions, named.decisions)
