@@ -135,7 +135,7 @@ fn most_growth(
     if has_matrix || !loss.is_smooth() {
         return Ok(None);
     }
-    let left = with_loss!(loss, loss => trial::remaining_gain(problem, loss, trial::ONE_IN, seed, monitor)?);
+    let left = trial::remaining_gain(problem, trial::ONE_IN, seed, monitor)?;
     let most = if loss == LossKind::Logistic { GROWTH_LOGISTIC } else { GROWTH };
     Ok((left <= TRIAL_LEFT).then_some(most))
 }

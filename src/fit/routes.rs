@@ -147,19 +147,19 @@ pub const EASY_FROM: f64 = 2.0;
 /// Rows from which that mean is estimated.
 pub const EASY_SAMPLE: usize = 4096;
 /// Gain of a visit of dual descent after a quarter of the rows over that after a tenth of them, above which
-/// Newton is the better way where its steps are products ([`crate::fit::dual::trial`]). The ratio with the
-/// squared hinge and the logistic loss at a mean of `c_i |x_i|^2` of 10; then seconds by Newton and by dual
-/// descent, gap 1e-2, at means of 10 and 160 (paths: 300,000 of them, hashed):
+/// Newton is the better way where its steps are products ([`crate::fit::dual::trial`]). The ratio; then
+/// seconds by Newton and by dual descent, gap 1e-2, at means of `c_i |x_i|^2` of 10 and 160 (paths: 300,000 of
+/// them, hashed):
 ///
 /// ```text
 ///                                                 squared hinge          logistic
-/// flights                          1.04 1.01    1.0  8.8  1.5   99    1.6  3.3  2.0   36
-/// 300,000 x 10,400, 13 ones        0.84 0.82    0.3  4.4              0.9  1.8
-/// 200,000 x 8,000, 40 ones         0.85 0.84    0.4  3.1              0.8  1.3
-/// paths, 3-grams, 4,096 columns    0.85 0.82    2.4  3.0  2.8   39    4.4  2.2  6.7   26
-/// paths, 3-grams, 16,384 columns   0.75 0.77    3.4  3.3  6.4   15    5.1  2.2  8.4   20
-/// paths, 5-grams, 16,384 columns   0.65 0.70    2.8  1.6   12  3.3    4.8  2.0  8.6  9.9
-/// paths, 3-5-grams, 2^18 columns   0.61 0.69     14  4.1
+/// flights                          1.04         1.0  8.8  1.5   99    1.6  3.3  2.0   36
+/// 300,000 x 10,400, 13 ones        0.84         0.3  4.4              0.9  1.8
+/// 200,000 x 8,000, 40 ones         0.85         0.4  3.1              0.8  1.3
+/// paths, 3-grams, 4,096 columns    0.85         2.4  3.0  2.8   39    4.4  2.2  6.7   26
+/// paths, 3-grams, 16,384 columns   0.75         3.4  3.3  6.4   15    5.1  2.2  8.4   20
+/// paths, 5-grams, 16,384 columns   0.65         2.8  1.6   12  3.3    4.8  2.0  8.6  9.9
+/// paths, 3-5-grams, 2^18 columns   0.61          14  4.1
 /// ```
 pub const TRIAL_LEFT: f64 = 0.83;
 /// Where a descent then begins: gain of its second epoch over that of the first above which Newton goes on

@@ -4,7 +4,6 @@ use crate::blocks::scan;
 use crate::fit::dual::trial;
 use crate::fit::newton::sample::is_sampled;
 use crate::fit::{Monitor, Problem};
-use crate::loss::with_loss;
 use crate::matrix::csr::CsrView;
 use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
@@ -71,5 +70,5 @@ pub fn remaining_gain(
     let starts = std::iter::once(0).chain(ends).collect_large();
     let rows: Matrix<'_> = CsrView::of_distinct(&starts, columns, values, meta.n_used)?.into();
     let problem = Problem { rows: &rows, ids: None, y, cost, intercept: spec.intercept };
-    with_loss!(spec.loss, loss => trial::remaining_gain(&problem, loss, 1, spec.params.seed, monitor))
+    trial::remaining_gain(&problem, 1, spec.params.seed, monitor)
 }

@@ -20,6 +20,13 @@ pub fn below(random: &mut Random, n: usize) -> usize {
     ((u64::from(random.next_u32()) * n as u64) >> 32) as usize
 }
 
+/// Puts rows in a fresh random order.
+pub fn shuffle(order: &mut [u32], random: &mut Random) {
+    for s in (1..order.len()).rev() {
+        order.swap(s, below(random, s + 1));
+    }
+}
+
 /// Rows in visiting order; those from `len` on are shrunk.
 pub struct ActiveSet {
     order: Vec<u32>,
@@ -61,9 +68,7 @@ impl ActiveSet {
 
     /// Puts the active rows in a fresh random order.
     pub fn shuffle(&mut self, random: &mut Random) {
-        for s in (1..self.len).rev() {
-            self.order.swap(s, below(random, s + 1));
-        }
+        shuffle(&mut self.order[..self.len], random);
     }
 
     /// Moves the row at position `s` behind the cut; another active row takes its place.

@@ -4,7 +4,8 @@
 //! any more, and descent ends within some dozen epochs whatever the costs. Where rows contradict each other
 //! (one-hot tables), the gain stays as it is once the weights of the few frequent columns are found, and
 //! descent takes as many epochs as costs are large. By their numbers of rows, columns and entries the two are
-//! alike. The ratio does not depend on the costs where these are not small.
+//! alike. The ratio does not depend on the costs where these are not small, and hardly on the loss: visits
+//! are those of the squared hinge, which take a third of the time of the logistic loss.
 //!
 //! ```text
 //!                                    gain of a visit in each twentieth of the rows, over the first's
@@ -16,11 +17,12 @@
 //! paths, 5-grams, 16,384 columns     1 0.68 0.52 0.46 0.43
 //! ```
 
-use super::active::{ActiveSet, below, random};
-use super::{DualLoss, Method, Permuted, Visit, constant_column};
+use super::active::{ActiveSet, random, shuffle};
+use super::{DualLoss as _, Method as _, Permuted, Visit, constant_column};
 use crate::Result;
 use crate::fit::newton::sample::is_sampled;
 use crate::fit::{Monitor, Problem};
+use crate::loss::SquaredHinge;
 use crate::matrix::Rows;
 use crate::memory;
 use crate::memory::CollectLarge;
@@ -33,24 +35,17 @@ const PARTS: usize = 5;
 /// intercept.
 const FIRST: usize = 1;
 
-/// The gain of a visit in the last part of a trial over that in its second; 0 where the second gains nothing.
-/// One row of `one_in` takes part.
+/// The gain of a visit in the last part of a trial over that in its second; 0 where the second gains
+/// nothing. One row of `one_in` takes part.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
-pub fn remaining_gain<L: DualLoss>(
-    problem: &Problem<'_>,
-    loss: L,
-    one_in: usize,
-    seed: u64,
-    monitor: &dyn Monitor,
-) -> Result<f64> {
+pub fn remaining_gain(problem: &Problem<'_>, one_in: usize, seed: u64, monitor: &dyn Monitor) -> Result<f64> {
     let n = problem.y.len();
     let mut rows: Vec<u32> = (0..n as u32).filter(|&i| is_sampled(i as usize, one_in)).collect_large();
-    let mut random = random(seed, 0);
-    (1..rows.len()).rev().for_each(|s| rows.swap(s, below(&mut random, s + 1)));
+    shuffle(&mut rows, &mut random(seed, 0));
     let design = problem.design(constant_column(problem));
-    let mut method = loss.method(problem.y, problem.cost);
+    let mut method = SquaredHinge.method(problem.y, problem.cost);
     let mut w = memory::zeros(design.n_cols());
     let mut gains = [0.0; PARTS];
     for (gain, part) in gains.iter_mut().zip(rows.chunks(rows.len().div_ceil(PARTS).max(1))) {
