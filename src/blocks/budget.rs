@@ -14,7 +14,7 @@ use super::choice::Capacity;
 use super::class_duals::PIECE;
 use super::duals::RUN;
 use super::settings::{BlockSettings, DualsIn, SoftmaxCut};
-use crate::fit::dual::active::{below, random};
+use crate::fit::dual::active::{random, shuffle};
 use crate::fit::routes::MAX_CHOLESKY_COLUMNS;
 use crate::fit::{Intercept, penalised};
 use crate::matrix::arena::{ROW_BYTES, Width};
@@ -341,10 +341,7 @@ impl MemoryPlan {
 
     fn shuffled(&self, seed: u64, pass: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.blocks.len()).collect();
-        let mut random = random(seed ^ checksum(1, b"blocks"), pass as u64);
-        for s in (1..order.len()).rev() {
-            order.swap(s, below(&mut random, s + 1));
-        }
+        shuffle(&mut order, &mut random(seed ^ checksum(1, b"blocks"), pass as u64));
         order
     }
 }

@@ -291,8 +291,8 @@ fn attempt<'a>(
     // Most descents end before anybody has to know.
     let is_impatient = LazyCell::new(|| is_impatient(problem, loss));
     let is_slow = |done: f64, left: f64| {
-        let is_short = most_growth.is_none() && *is_impatient;
-        if is_short { PATIENCE_DIRECT } else { PATIENCE }.is_over(done, left)
+        PATIENCE_DIRECT.is_over(done, left)
+            && (PATIENCE.is_over(done, left) || (most_growth.is_none() && *is_impatient))
     };
     let is_slow = is_auto.then_some(&is_slow as &dyn Fn(f64, f64) -> bool);
     let order = EpochOrder::of(solver);

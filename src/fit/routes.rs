@@ -149,7 +149,7 @@ pub const EASY_SAMPLE: usize = 4096;
 /// Gain of a visit of dual descent after a quarter of the rows over that after a tenth of them, above which
 /// Newton is the better way where its steps are products ([`crate::fit::dual::trial`]). The ratio; then
 /// seconds by Newton and by dual descent, gap 1e-2, at means of `c_i |x_i|^2` of 10 and 160 (paths: 300,000
-/// of them, hashed):
+/// of them, hashed; a free intercept, no link-time optimisation):
 ///
 /// ```text
 ///                                                 squared hinge          logistic

@@ -9,7 +9,7 @@
 //! With more columns, but many entries of each: for a search as in memory, for one fit by the trial of memory
 //! on a sample of the rows ([`trial`]), which tells one-hot tables (flights, squared hinge, C = 4: 1.9 s by
 //! Newton, 55 by descent) from hashed text (300,000 paths, 16,384 columns of 5-grams, 60 entries a row, C =
-//! 1, 16 and 100: 4.6, 12 and 53 s by Newton, 1.3, 3.0 and 5.3 by descent).
+//! 1, 16 and 100: 4.6, 12 and 53 s by Newton, 1.3, 3.0 and 5.3 by descent; no link-time optimisation).
 
 use std::path::Path;
 
@@ -17,6 +17,7 @@ use super::outcome::Outcome;
 use super::source::Blocks;
 use super::spec::Spec;
 use super::trial;
+use crate::blocks::BinaryTask;
 use crate::blocks::trainer::check_row_count;
 use crate::durable::target;
 use crate::fit::newton::factorisation;
@@ -57,11 +58,14 @@ impl OnDisk<'_> {
             return Ok(self.pays_in_a_fit());
         }
         let is_hard = self.spec.loss.is_smooth() && self.mean_diagonal() > EASY;
-        if !is_hard || self.n_problems() > 1 || !self.has_many_per_column() {
-            return Ok(false);
+        let tasks = BinaryTask::one_against_rest(self.cost.len(), self.cost)?;
+        match &tasks[..] {
+            [task] if is_hard && self.has_many_per_column() => {
+                let (budget, spec) = (self.blocks.budget, self.spec);
+                Ok(trial::remaining_gain(self.store, budget, task, spec, monitor)? > TRIAL_LEFT)
+            }
+            _ => Ok(false),
         }
-        let (budget, spec) = (self.blocks.budget, self.spec);
-        Ok(trial::remaining_gain(self.store, budget, self.cost, spec, monitor)? > TRIAL_LEFT)
     }
 
     /// Whether `auto` searches by Newton.

@@ -1,6 +1,7 @@
 //! The trial of dual descent ([`crate::fit::dual::trial`]) on a sample of the rows of a store.
 
-use crate::blocks::scan;
+use super::spec::Spec;
+use crate::blocks::{BinaryTask, scan};
 use crate::fit::dual::trial;
 use crate::fit::newton::sample::is_sampled;
 use crate::fit::{Monitor, Problem};
@@ -10,8 +11,6 @@ use crate::memory::CollectLarge;
 use crate::source::resident::Plain;
 use crate::store::reader::{FromFile, Store};
 use crate::{Result, memory};
-
-use super::spec::Spec;
 
 /// Bytes of an entry of the sample while its pages are put together.
 const ENTRY_BYTES: u64 = 2 * 12;
@@ -35,14 +34,14 @@ impl Sample {
 }
 
 /// What [`trial::remaining_gain`] says of one row in [`trial::ONE_IN`], of fewer where these do not fit half
-/// the budget. One reading of a store of two classes, whose costs are `cost`.
+/// the budget. One reading of the store.
 ///
 /// # Errors
 /// Those of the store.
 pub fn remaining_gain(
     store: &Store,
     budget: u64,
-    cost: &[f64],
+    task: &BinaryTask,
     spec: &Spec,
     monitor: &dyn Monitor,
 ) -> Result<f64> {
@@ -55,8 +54,8 @@ pub fn remaining_gain(
             let (rows, mut page, mut buffer) = (Matrix::from(view), Sample::default(), Vec::new());
             for i in (0..rows.n_rows()).filter(|i| is_sampled(start + i, one_in)) {
                 page.rows.push(&rows, i, &mut buffer);
-                memory::push(&mut page.y, if facts.classes[i] == 1 { 1.0 } else { -1.0 });
-                memory::push(&mut page.cost, cost[facts.classes[i] as usize] * facts.weights[i]);
+                memory::push(&mut page.y, task.sign(facts.classes[i]));
+                memory::push(&mut page.cost, task.cost(facts.classes[i], facts.weights[i], None));
             }
             page
         })?;

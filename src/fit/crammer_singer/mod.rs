@@ -84,7 +84,7 @@ use super::dual::active;
 use super::dual::schedule::Schedule;
 use super::monitor::{Monitor, Progress};
 use super::params::Params;
-use super::problem::{Intercept, Status};
+use super::problem::Status;
 use super::routes::CLASS_SLOW_CHECKS;
 use crate::Result;
 use crate::matrix::design::Design;
@@ -136,11 +136,7 @@ fn with_setup(
 ) -> Result<ClassSolution> {
     let ClassProblem { rows, ids, class, n_classes, cost, intercept } = *problem;
     let plain = Design { rows, ids, bias: 0.0 };
-    let bias = match intercept {
-        Intercept::None => 0.0,
-        Intercept::Penalised(scale) => scale,
-        Intercept::Free => dual::penalty(&plain, cost.iter().sum()).sqrt(),
-    };
+    let bias = dual::constant_column(&plain, cost, intercept);
     let design = Design { bias, ..plain };
     f(ClassSetup { rows: &design, plain: &plain, bias, class, n_classes, cost, intercept, monitor })
 }

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::fit::{Certificate, Silent};
+use crate::fit::{Certificate, Intercept, Silent};
 use crate::matrix::Matrix;
 use crate::matrix::csr::CsrView;
 use crate::matrix::dense::DenseView;

@@ -20,8 +20,8 @@ pub fn below(random: &mut Random, n: usize) -> usize {
     ((u64::from(random.next_u32()) * n as u64) >> 32) as usize
 }
 
-/// Puts rows in a fresh random order.
-pub fn shuffle(order: &mut [u32], random: &mut Random) {
+/// Puts rows, or blocks of them, in a fresh random order.
+pub fn shuffle<T>(order: &mut [T], random: &mut Random) {
     for s in (1..order.len()).rev() {
         order.swap(s, below(random, s + 1));
     }

@@ -325,7 +325,7 @@ struct Descent<'a, M> {
 impl<'a, M: Method> Descent<'a, M> {
     fn new(problem: &Problem<'a>, mut method: M, start: &Start, monitor: &'a dyn Monitor) -> Result<Self> {
         let total = problem.cost.iter().sum();
-        let bias = constant_column(problem);
+        let bias = constant_column(&problem.design(0.0), problem.cost, problem.intercept);
         if let Some(alpha) = &start.alpha {
             method.start_at(alpha);
         }
@@ -525,12 +525,13 @@ impl<'a, M: Method> Descent<'a, M> {
     }
 }
 
-/// Height of the column that stands for the intercept; 0 without one.
-fn constant_column(problem: &Problem<'_>) -> f64 {
-    match problem.intercept {
+/// Height of the constant column of a descent over the rows of `plain`, which is without one: that of a
+/// penalised intercept, or of the method of multipliers; 0 for none.
+pub(super) fn constant_column(plain: &Design<'_>, cost: &[f64], intercept: Intercept) -> f64 {
+    match intercept {
         Intercept::None => 0.0,
         Intercept::Penalised(scale) => scale,
-        Intercept::Free => penalty(&problem.design(0.0), problem.cost.iter().sum()).sqrt(),
+        Intercept::Free => penalty(plain, cost.iter().sum()).sqrt(),
     }
 }
 

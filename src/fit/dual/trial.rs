@@ -44,7 +44,8 @@ pub fn remaining_gain(problem: &Problem<'_>, one_in: usize, seed: u64, monitor: 
     let n = problem.y.len();
     let mut rows: Vec<u32> = (0..n as u32).filter(|&i| is_sampled(i as usize, one_in)).collect_large();
     shuffle(&mut rows, &mut random(seed, 0));
-    let design = problem.design(constant_column(problem));
+    let bias = constant_column(&problem.design(0.0), problem.cost, problem.intercept);
+    let design = problem.design(bias);
     let mut method = SquaredHinge.method(problem.y, problem.cost);
     let mut w = memory::zeros(design.n_cols());
     let mut gains = [0.0; PARTS];

@@ -176,17 +176,10 @@ fn certified_setup<'a>(problem: &ClassProblem<'a>, monitor: &'a dyn Monitor) -> 
     Setup::new(problem, bias, monitor)
 }
 
-/// Height of the constant column of a descent: that of a penalised intercept, or of the method of
-/// multipliers.
+/// Height of the constant column of a descent.
 fn descent_bias(problem: &ClassProblem<'_>) -> f64 {
-    match problem.intercept {
-        Intercept::None => 0.0,
-        Intercept::Penalised(scale) => scale,
-        Intercept::Free => {
-            let plain = Design { rows: problem.rows, ids: problem.ids, bias: 0.0 };
-            dual::penalty(&plain, problem.cost.iter().sum()).sqrt()
-        }
-    }
+    let plain = Design { rows: problem.rows, ids: problem.ids, bias: 0.0 };
+    dual::constant_column(&plain, problem.cost, problem.intercept)
 }
 
 /// Proves a point; where rounding has made a solver believe in an accuracy that cannot be proved, Newton goes

@@ -42,7 +42,7 @@ use super::approach::Approach;
 use super::dual_step::{Affordable, linearise};
 use super::row_state::{Passes, RowState};
 use crate::fit::certificate;
-use crate::fit::dual::active::{ActiveSet, below, random};
+use crate::fit::dual::active::{ActiveSet, random, shuffle};
 use crate::fit::dual::{DualLoss, Method, Visit, epoch_in_order, penalty};
 use crate::fit::monitor::Monitor;
 use crate::fit::objective::Weighted;
@@ -322,11 +322,8 @@ impl<R: Passes<1>> Newton<'_, R, 1> {
 
 /// The rows in blocks of [`BLOCK`], the blocks in a random order.
 fn in_blocks(rows: &[u32], seed: u64) -> Vec<u32> {
-    let mut random = random(seed, 0);
     let mut blocks: Vec<&[u32]> = rows.chunks(BLOCK).collect_large();
-    for s in (1..blocks.len()).rev() {
-        blocks.swap(s, below(&mut random, s + 1));
-    }
+    shuffle(&mut blocks, &mut random(seed, 0));
     blocks.into_iter().flatten().copied().collect_large()
 }
 
