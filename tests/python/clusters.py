@@ -15,9 +15,9 @@ class Clusters(contextlib.ExitStack):
         self._client = None
 
     def client(self):
-        """The client of a cluster with both workers. dask sometimes does not start a killed worker again: a new
-        cluster then."""
-        if self._client is not None:
+        """The client of a cluster of two workers, both of which are there. dask sometimes does not start a killed
+        worker again, for which a test may have asked for a third: a new cluster then."""
+        if self._client is not None and len(self._client.cluster.worker_spec) == 2:
             with contextlib.suppress(TimeoutError):
                 self._client.wait_for_workers(2, timeout=20)
                 return self._client
