@@ -8,7 +8,7 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use hinge::matrix::Rows;
 use hinge::matrix::csr::CsrView;
-use hinge::matrix::kernels::{RANK, rank_update};
+use hinge::matrix::outer::{DEPTH, OuterSum};
 
 const ROW: usize = 100;
 const N_ROWS: usize = 2000;
@@ -41,12 +41,14 @@ fn dot_and_add(c: &mut Criterion) {
 }
 
 fn outer(c: &mut Criterion) {
-    let mut group = c.benchmark_group("rank_update");
-    for d in [50, 500] {
-        let (mut lower, rows) = (vec![0.0; d * d], vec![0.5; RANK * d]);
-        group.throughput(Throughput::Elements((RANK * d * (d + 1) / 2) as u64));
+    let mut group = c.benchmark_group("outer_sum");
+    for d in [29, 55, 500] {
+        let (mut lower, row, mut sum) = (vec![0.0; d * d], vec![0.5f64; d], OuterSum::new(d));
+        group.throughput(Throughput::Elements((DEPTH * d * (d + 1) / 2) as u64));
         group.bench_function(BenchmarkId::from_parameter(d), |b| {
-            b.iter(|| rank_update(black_box(&mut lower), d, &rows, [1.0; RANK]));
+            b.iter(|| {
+                (0..DEPTH).for_each(|_| sum.add(black_box(&mut lower), 0.5, |to| to.copy_from_slice(&row)))
+            });
         });
     }
 }

@@ -7,7 +7,7 @@
 use crate::fit::Certificate;
 use crate::fit::certificate::{Extent, UNIT};
 use crate::fit::intercept::{hinge_optimum_of, smooth_shift};
-use crate::fit::objective::Objective;
+use crate::fit::objective::{DecisionValues, Objective, sum_terms};
 use crate::fit::sweep::sum;
 use crate::loss::Loss;
 use crate::memory;
@@ -144,7 +144,8 @@ pub fn best<L: Loss>(loss: L, decisions: Decisions) -> (f64, f64) {
     if loss.is_smooth() {
         let objective = Signed { loss, signed: &signed };
         let [b] = smooth_shift(&objective, f.as_chunks().0);
-        let [losses] = sum(f.len(), |i| objective.value(i, &[f[i] + b]));
+        let [[losses]] =
+            sum_terms(&objective, DecisionValues::Moved(f.as_chunks().0, [b]), |_, [value, ..]| [value]);
         return (b, losses);
     }
     // The kinks take the place of both lists.
@@ -172,11 +173,6 @@ struct Signed<'a, L> {
 }
 
 impl<L: Loss> Objective<1> for Signed<'_, L> {
-    #[inline(always)]
-    fn value(&self, i: usize, z: &[f64; 1]) -> [f64; 1] {
-        let c = self.signed[i];
-        [c.abs() * self.loss.value(c.signum() * z[0])]
-    }
     #[inline(always)]
     fn all(&self, i: usize, z: &[f64; 1]) -> [[f64; 1]; 3] {
         let (c, y) = (self.signed[i].abs(), self.signed[i].signum());

@@ -12,7 +12,8 @@ use super::params::{Params, SolverKind};
 use super::problem::{Intercept, Problem, Solution, Start, Status};
 use super::routes::{
     DEAR, EASY, EASY_CHEAP, EASY_CHEAP_FREE, EASY_FREQUENT, EASY_FREQUENT_LOGISTIC, EASY_FROM, EASY_LOGISTIC,
-    EASY_SAMPLE, GROWTH, GROWTH_LOGISTIC, LANE_ENTRIES, PATIENCE, PATIENCE_DIRECT, TRIAL_LEFT,
+    EASY_SAMPLE, GROWTH, GROWTH_LOGISTIC, HARD_HINGE, HARD_HINGE_FREE, LANE_ENTRIES, PATIENCE,
+    PATIENCE_DIRECT, TRIAL_LEFT,
 };
 use super::{certificate, dual, newton};
 use crate::loss::{Loss, LossKind, with_loss, with_smooth_loss};
@@ -58,16 +59,24 @@ fn is_easy_for_fit(problem: &Problem<'_>, loss: LossKind, mean: f64) -> bool {
     mean <= beside_block || (mean <= EASY && FrequentColumns::of(&problem.design(1.0)).is_none())
 }
 
-/// Whether the costs of a problem are so small that these epochs are fewer than what Newton steps cost where
-/// a factorisation is cheap ([`EASY_CHEAP`]); from about [`EASY_SAMPLE`] rows, as norms of all of them take a
-/// tenth of such a fit.
-fn is_easier_than_steps(problem: &Problem<'_>, most: f64) -> bool {
+/// [`mean_diagonal`] about, from [`EASY_SAMPLE`] rows, as norms of all of them take a tenth of a fit where a
+/// factorisation is cheap; and that times the entries per column.
+fn sampled_diagonal(problem: &Problem<'_>) -> [f64; 2] {
     let plain = problem.design(0.0);
     let sample = (0..plain.n_rows()).step_by(plain.n_rows().div_ceil(EASY_SAMPLE).max(1));
     let n_sampled = sample.len() as f64;
     let mean = sample.map(|i| problem.cost[i] * plain.squared_norm(i)).sum::<f64>() / n_sampled;
-    let per_column = plain.nnz() as f64 / plain.n_cols().max(1) as f64;
-    mean * per_column <= most
+    [mean, mean * plain.nnz() as f64 / plain.n_cols().max(1) as f64]
+}
+
+/// Whether a descent of the hinge would take longer than smooth problems whose steps are factorised.
+fn is_hard_hinge(problem: &Problem<'_>) -> bool {
+    if !factorisation(&problem.design(1.0)).is_some_and(|f| f.is_worth_it && f.passes < DEAR) {
+        return false;
+    }
+    let least = if problem.intercept == Intercept::Free { HARD_HINGE_FREE } else { HARD_HINGE };
+    let [mean, times] = sampled_diagonal(problem);
+    mean >= 1.0 && times >= least
 }
 
 /// Up to where a loss is easier by dual descent, to a gap of `tol`; none where it never is.
@@ -112,6 +121,9 @@ fn choose_by(problem: &Problem<'_>, loss: LossKind, is_easy: impl Fn(f64) -> boo
 
 /// The same for a fit at this `C` only, to a gap of `tol`.
 fn choose_for_fit(problem: &Problem<'_>, loss: LossKind, tol: f64) -> SolverKind {
+    if !loss.is_smooth() && is_hard_hinge(problem) {
+        return SolverKind::Newton;
+    }
     let design = problem.design(1.0);
     let solver = choose_by(problem, loss, |mean| is_easy_for_fit(problem, loss, mean));
     let Some(most) = easy_up_to(loss, problem.intercept, tol) else { return solver };
@@ -119,7 +131,11 @@ fn choose_for_fit(problem: &Problem<'_>, loss: LossKind, tol: f64) -> SolverKind
         return solver;
     }
     let is_between = factorisation(&design).is_some_and(|f| (EASY_FROM..DEAR).contains(&f.passes));
-    if is_between && is_easier_than_steps(problem, most) { SolverKind::DualCd } else { SolverKind::Newton }
+    let is_easier = || {
+        let [_, times] = sampled_diagonal(problem);
+        times <= most
+    };
+    if is_between && is_easier() { SolverKind::DualCd } else { SolverKind::Newton }
 }
 
 /// Where Newton is chosen but its steps would be products, and the first visits of a descent ([`trial`]) say
@@ -332,6 +348,7 @@ mod tests {
     use crate::fit::Silent;
     use crate::matrix::Matrix;
     use crate::matrix::csr::CsrView;
+    use crate::matrix::dense::DenseView;
 
     /// What a fit and a search begin with where every row has ten ones in 2,000 columns, at this cost.
     fn chosen(n: usize, loss: LossKind, intercept: Intercept, cost: f64) -> [SolverKind; 2] {
@@ -400,6 +417,33 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_hinge_that_is_hard_for_a_descent_begins_with_smooth_problems() {
+        use SolverKind::{DualCd, Newton};
+        let (n, d) = (20_000, 20);
+        let values: Vec<f64> = (0..n * d).map(|k| ((k * 37 % 101) as f64 - 50.0) / 50.0).collect();
+        let rows: Matrix<'_> = DenseView::new(&values, n, d).unwrap().0.into();
+        let y: Vec<f64> = (0..n).map(|i| if i % 3 == 0 { 1.0 } else { -1.0 }).collect();
+        let of_mean = |loss, intercept, mean: f64| {
+            let plain = Design { rows: &rows, ids: None, bias: 0.0 };
+            let cost = vec![mean * n as f64 / (0..n).map(|i| plain.squared_norm(i)).sum::<f64>(); n];
+            let problem = Problem { rows: &rows, ids: None, y: &y, cost: &cost, intercept };
+            [choose_for_fit(&problem, loss, 1e-4), choose(&problem, loss)]
+        };
+        let per_column = n as f64;
+        for (intercept, least) in [
+            (Intercept::None, HARD_HINGE),
+            (Intercept::Penalised(1.0), HARD_HINGE),
+            (Intercept::Free, HARD_HINGE_FREE),
+        ] {
+            let least = (least / per_column).max(1.0);
+            assert_eq!(of_mean(LossKind::Hinge, intercept, 1.1 * least), [Newton, DualCd]);
+            assert_eq!(of_mean(LossKind::Hinge, intercept, 0.9 * least), [DualCd, DualCd]);
+        }
+        // Steps that cannot be factorised.
+        assert_eq!(chosen(20_000, LossKind::Hinge, Intercept::Free, 1e4), [DualCd, DualCd]);
     }
 
     #[test]

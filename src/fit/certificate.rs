@@ -44,9 +44,11 @@ use super::checks::finite;
 use super::compensated::CompensatedSum;
 use super::monitor::Monitor;
 use super::problem::{Certificate, Evidence, Intercept, Problem, Solution};
-use super::sweep::{ROW_CHUNK, Sweep, dot, sum};
+use super::sweep::{ROW_CHUNK, Sweep, dot, sum, sum_pieces};
+use super::together::{OfRows, Together};
 use crate::loss::{Loss, LossKind, with_loss};
 use crate::matrix::design::Design;
+use crate::matrix::simd;
 use crate::matrix::{Pass, Rows};
 use crate::memory::CollectLarge;
 use crate::{Result, memory, parallel};
@@ -389,15 +391,10 @@ pub struct Ball {
 impl RowTotals {
     /// Of rows with these costs, dual variables, margins and errors of the margins.
     pub fn of<L: Loss>(loss: L, cost: &[f64], alpha: &[f64], margins: &[f64], errors: &[f64]) -> Self {
-        let n = alpha.len();
-        let [losses, terms, slack, size] = sum(n, |i| {
-            let (c, a, m, e) = (cost[i], alpha[i], margins[i], errors[i]);
-            let (value, term, product) = (c * loss.value(m), loss.dual_term_closely(c, a), a * m);
-            // The next number below: a margin less than half a unit under a kink is rounded onto it.
-            let steepest = -loss.derivative((m - e).next_down());
-            [value, term - product, (a + c * steepest) * e, value + term.abs() + product.abs()]
-        });
-        let [alpha] = sum(n, |i| [alpha[i].abs()]);
+        let [losses, terms, slack, size, alpha] = sum_pieces(alpha.len(), ROW_CHUNK, |rows| {
+            simd::run(Together(TotalsOfRows { loss, cost, alpha, margins, errors }, rows)).map(|sum| [sum])
+        })
+        .map(|[sum]| sum);
         Self { losses, terms, slack, size, alpha }
     }
 
@@ -413,6 +410,75 @@ impl RowTotals {
         let certificate = Certificate::proved(primal, half + self.terms - 0.5 * radius * radius - rounding);
         Proven { certificate, rounding: rounding + radius * (ball.blur + repair.length) }
     }
+}
+
+/// [`RowTotals::of`] of some rows.
+struct TotalsOfRows<'s, L> {
+    loss: L,
+    cost: &'s [f64],
+    alpha: &'s [f64],
+    margins: &'s [f64],
+    errors: &'s [f64],
+}
+
+impl<L: Loss> OfRows<5> for TotalsOfRows<'_, L> {
+    #[inline(always)]
+    fn add<const N: usize>(&mut self, i: usize, sums: &mut [f64; 5]) {
+        let (mut c, mut a, mut m, mut e) = ([0.0; N], [0.0; N], [0.0; N], [0.0; N]);
+        c.copy_from_slice(&self.cost[i..i + N]);
+        a.copy_from_slice(&self.alpha[i..i + N]);
+        m.copy_from_slice(&self.margins[i..i + N]);
+        e.copy_from_slice(&self.errors[i..i + N]);
+        let mut least = [0.0; N];
+        for k in 0..N {
+            least[k] = least_margin(m[k], e[k]);
+        }
+        let [value, ..] = self.loss.all_of(m);
+        let [_, steepest, _] = self.loss.all_of(least);
+        let term = self.loss.dual_terms_closely(&c, &a);
+        for k in 0..N {
+            let (value, product) = (c[k] * value[k], a[k] * m[k]);
+            sums[0] += value;
+            sums[1] += term[k] - product;
+            sums[2] += (a[k] - c[k] * steepest[k]) * e[k];
+            sums[3] += value + term[k].abs() + product.abs();
+            sums[4] += a[k].abs();
+        }
+    }
+}
+
+/// `sum_i h_i(a_i)`.
+pub fn dual_terms<L: Loss>(loss: L, cost: &[f64], alpha: &[f64]) -> f64 {
+    let [[total]] = sum_pieces(alpha.len(), ROW_CHUNK, |rows| {
+        simd::run(Together(DualTerms { loss, cost, alpha }, rows)).map(|sum| [sum])
+    });
+    total
+}
+
+/// [`dual_terms`] of some rows.
+struct DualTerms<'s, L> {
+    loss: L,
+    cost: &'s [f64],
+    alpha: &'s [f64],
+}
+
+impl<L: Loss> OfRows<1> for DualTerms<'_, L> {
+    #[inline(always)]
+    fn add<const N: usize>(&mut self, i: usize, [sum]: &mut [f64; 1]) {
+        let (mut c, mut a) = ([0.0; N], [0.0; N]);
+        c.copy_from_slice(&self.cost[i..i + N]);
+        a.copy_from_slice(&self.alpha[i..i + N]);
+        for term in self.loss.dual_terms_closely(&c, &a) {
+            *sum += term;
+        }
+    }
+}
+
+/// A margin that may be off by so much is above this, whatever the rounding of the difference: just below a
+/// kink it would be rounded onto it.
+#[inline(always)]
+pub fn least_margin(margin: f64, error: f64) -> f64 {
+    margin - (error + UNIT * (margin.abs() + error))
 }
 
 /// How far `visits` updates of `w` can have taken it from the weights of the dual variables, as in
@@ -514,12 +580,18 @@ impl Duals<'_> {
     /// The row that can give `delta` of its variable, of the sign of `excess`, at the lowest price per unit.
     pub fn cheapest<L: Loss>(&self, loss: L, excess: f64, delta: f64) -> Option<(f64, usize)> {
         let Self { y, cost, alpha, margins, errors } = *self;
-        let price = |i: usize| {
-            let a = alpha[i];
-            2.0 * loss.dual_term(cost[i], 0.5 * a).max(0.0) / a + margins[i].abs() + errors[i]
-        };
-        let able = (0..alpha.len()).filter(|&i| y[i] * excess > 0.0 && alpha[i] >= 2.0 * delta);
-        able.map(|i| (price(i), i)).min_by(|a, b| a.0.total_cmp(&b.0))
+        let mut cheapest: Option<(f64, usize)> = None;
+        for i in (0..alpha.len()).filter(|&i| y[i] * excess > 0.0 && alpha[i] >= 2.0 * delta) {
+            let of_margin = margins[i].abs() + errors[i];
+            if cheapest.is_none_or(|(least, _)| of_margin < least) {
+                let a = alpha[i];
+                let price = 2.0 * loss.dual_term(cost[i], 0.5 * a).max(0.0) / a + of_margin;
+                if cheapest.is_none_or(|(least, _)| price < least) {
+                    cheapest = Some((price, i));
+                }
+            }
+        }
+        cheapest
     }
 }
 
@@ -646,4 +718,94 @@ impl Cut {
 #[inline(always)]
 fn is_inside(cost: f64, a: f64) -> bool {
     a < (1.0 - 1e-9) * cost
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::loss::{Hinge, Logistic, ModifiedHuber, SquaredHinge};
+    use proptest::prelude::*;
+
+    /// The definitions, row by row.
+    fn check_totals<L: Loss>(loss: L, rows: &Rows4) {
+        let Rows4 { cost, share, margins, errors } = rows;
+        let alpha: Vec<f64> = share.iter().zip(cost).map(|(s, c)| s * c).collect();
+        let found = RowTotals::of(loss, cost, &alpha, margins, errors);
+        let mut expected = [0.0; 6];
+        for i in 0..cost.len() {
+            let (c, a, m, e) = (cost[i], alpha[i], margins[i], errors[i]);
+            let (value, term) = (c * loss.value(m), loss.dual_term_closely(c, a));
+            let slack = |margin: f64| (a - c * loss.derivative(margin)) * e;
+            // At least what the error alone can do, and what it can do with some units more at most.
+            let least = slack((m - e).next_down());
+            let most = slack(m - e - 1e-12 * (m.abs() + e));
+            let size = value + term.abs() + (a * m).abs();
+            for (sum, part) in expected.iter_mut().zip([value, term - a * m, least, most, size, a.abs()]) {
+                *sum += part;
+            }
+        }
+        let [losses, terms, least, most, size, alpha] = expected;
+        let rounding = 1e-12 * (1.0 + size);
+        for (found, expected) in
+            [(found.losses, losses), (found.terms, terms), (found.size, size), (found.alpha, alpha)]
+        {
+            assert!((found - expected).abs() <= rounding, "{found} {expected}");
+        }
+        assert!(
+            least - rounding <= found.slack && found.slack <= most + rounding,
+            "{found:?} {least} {most}"
+        );
+    }
+
+    /// Costs, dual variables as shares of them, margins and their errors.
+    #[derive(Debug)]
+    struct Rows4 {
+        cost: Vec<f64>,
+        share: Vec<f64>,
+        margins: Vec<f64>,
+        errors: Vec<f64>,
+    }
+
+    fn rows() -> impl Strategy<Value = Rows4> {
+        let row = (
+            0.01..4.0f64,
+            prop_oneof![Just(0.0), Just(1.0), 0.0..1.0f64],
+            prop_oneof![Just(1.0), Just(-1.0), Just(0.0), -9.0..9.0f64],
+            prop_oneof![Just(0.0), 0.0..1e-12f64],
+        );
+        prop::collection::vec(row, 1..100).prop_map(|rows| Rows4 {
+            cost: rows.iter().map(|row| row.0).collect(),
+            share: rows.iter().map(|row| row.1).collect(),
+            margins: rows.iter().map(|row| row.2).collect(),
+            errors: rows.iter().map(|row| row.3).collect(),
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn totals_are_the_sums_of_their_definitions(rows in rows()) {
+            check_totals(Hinge, &rows);
+            check_totals(SquaredHinge, &rows);
+            check_totals(ModifiedHuber, &rows);
+            check_totals(Logistic, &rows);
+        }
+
+        /// The definition: the first of the rows with the least price.
+        #[test]
+        fn the_cheapest_row_is_found(rows in rows(), excess in -1.0..1.0f64, delta in 0.0..0.5f64) {
+            let Rows4 { cost, share, margins, errors } = &rows;
+            let alpha: Vec<f64> = share.iter().zip(cost).map(|(s, c)| s * c).collect();
+            let y: Vec<f64> = share.iter().map(|s| if *s > 0.4 { 1.0 } else { -1.0 }).collect();
+            let price = |i: usize| {
+                let a = alpha[i];
+                2.0 * Logistic.dual_term(cost[i], 0.5 * a).max(0.0) / a + margins[i].abs() + errors[i]
+            };
+            let able = (0..alpha.len()).filter(|&i| y[i] * excess > 0.0 && alpha[i] >= 2.0 * delta);
+            // A variable of 0 has no price.
+            let able = able.filter(|&i| alpha[i] > 0.0);
+            let expected = able.map(|i| (price(i), i)).min_by(|a, b| a.0.total_cmp(&b.0));
+            let duals = Duals { y: &y, cost, alpha: &alpha, margins, errors };
+            prop_assert_eq!(duals.cheapest(Logistic, excess, delta.max(1e-300)), expected);
+        }
+    }
 }

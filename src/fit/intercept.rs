@@ -5,8 +5,7 @@
 
 use std::convert::Infallible;
 
-use super::objective::{Objective, Weighted};
-use super::sweep::sum_entries;
+use super::objective::{DecisionValues, Objective, Weighted, sum_terms};
 use crate::loss::Loss;
 use crate::memory::CollectLarge;
 
@@ -29,11 +28,7 @@ pub fn slopes_at<O: Objective<L>, const L: usize>(
     z: &[[f64; L]],
     shifts: &[f64; L],
 ) -> [[f64; L]; 3] {
-    sum_entries(z.len(), |i| {
-        let moved: [f64; L] = std::array::from_fn(|l| z[i][l] + shifts[l]);
-        let [_, slope, bend] = objective.all(i, &moved);
-        [slope, bend, slope.map(f64::abs)]
-    })
+    sum_terms(objective, DecisionValues::Moved(z, *shifts), |_, [_, slope, bend]| [slope, bend, slope.abs()])
 }
 
 /// [`smooth_shift`] where somebody else has the rows, to the relative derivative `exact`; `sums` gives

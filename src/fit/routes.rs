@@ -146,6 +146,30 @@ pub const EASY_LOGISTIC: f64 = 1e-3;
 pub const EASY_FROM: f64 = 2.0;
 /// Rows from which that mean is estimated.
 pub const EASY_SAMPLE: usize = 4096;
+/// Mean of `c_i |x_i|^2`, if not below 1, times the entries per column, from which a fit with the hinge begins
+/// with its sequence of smooth problems, where steps are factorised for fewer than [`DEAR`] passes. Seconds by
+/// descent, which hands over where it is slow ([`PATIENCE_DIRECT`]), and by the sequence at once:
+///
+/// ```text
+///                     mean      times            1e-2           1e-4     1e-2, free     1e-4, free
+/// a9a                   16     60,000     0.043 0.029    0.047 0.045    0.066 0.034    0.078 0.056
+/// w8a                    4      8,000     0.018 0.072    0.033 0.103    0.071 0.079    0.132 0.131
+/// w8a                   16     31,000     0.033 0.078    0.068 0.115    0.210 0.098    0.189 0.155
+/// w8a                  200    390,000     0.101 0.094    0.163 0.176    0.167 0.137    0.282 0.251
+/// ijcnn1 (14,990)        4     35,000     0.008 0.011    0.010 0.015    0.014 0.012    0.019 0.015
+/// ijcnn1 (14,990)       16    140,000     0.018 0.012    0.021 0.016    0.036 0.014    0.028 0.019
+/// covtype                1    100,000      0.35  0.35     0.64  0.46     0.55  0.42     1.02  0.56
+/// covtype                4    420,000      0.71  0.43     1.41  0.54     1.42  0.55     2.64  0.71
+/// covtype               16  1,700,000      2.06  0.66     1.37  0.76     1.55  0.81     1.64  1.06
+/// 1,000,000 x 28         1  1,000,000      0.58  0.71     1.19  0.93     1.02  0.82     1.89  1.07
+/// 1,000,000 x 28         4  4,000,000      1.32  0.96     2.80  1.13     2.63  1.10     5.03  1.33
+/// 1,000,000 x 28        16 16,000,000      3.45  0.98     2.28  1.21     2.75  1.14     3.03  1.43
+/// ```
+///
+/// Not in a search, whose fits go on from one C to the next.
+pub const HARD_HINGE: f64 = 250_000.0;
+/// The same with a free intercept, which costs dual descent more epochs.
+pub const HARD_HINGE_FREE: f64 = 30_000.0;
 /// Gain of a visit of dual descent after a quarter of the rows over that after a tenth of them, above which
 /// Newton is the better way where its steps are products ([`crate::fit::dual::trial`]). The ratio; then
 /// seconds by Newton and by dual descent, gap 1e-2, at means of `c_i |x_i|^2` of 10 and 160 (paths: 300,000

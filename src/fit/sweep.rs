@@ -9,10 +9,10 @@
 use std::ops::Range;
 
 use super::monitor::Monitor;
-use crate::matrix::Rows;
 use crate::matrix::design::Design;
 use crate::matrix::lanes::Block;
 use crate::matrix::simd::{Wide, WideWork};
+use crate::matrix::{Pass, Rows};
 use crate::parallel;
 
 /// Rows per task where each row yields one entry.
@@ -43,8 +43,8 @@ pub struct Sweep<'a, const L: usize = 1> {
 pub trait RowStep<const L: usize>: Send {
     /// Reads row `i`, which is row `k` of the part, and adds to `out`.
     fn step<R: Rows>(&mut self, rows: &R, i: usize, k: usize, out: &mut [[f64; L]]);
-    /// Called after every [`ROW_CHUNK`] rows, for sums of sums.
-    fn end_chunk(&mut self) {}
+    /// Called before at most [`ROW_CHUNK`] rows, of which the first is row `k` of the part.
+    fn begin_chunk(&mut self, _rows: Range<usize>, _k: usize) {}
 }
 
 /// [`Sweep::scatter`] on a piece of a part.
@@ -60,10 +60,10 @@ impl<S: RowStep<L>, const L: usize> WideWork for Piece<'_, S, L> {
     const IS_WIDE: bool = L > 1;
     #[inline(always)]
     fn run<R: Rows>(self, rows: &R) {
+        self.step.begin_chunk(self.range.clone(), self.range.start - self.first);
         for i in self.range {
             self.step.step(rows, i, i - self.first, self.out);
         }
-        self.step.end_chunk();
     }
 }
 
@@ -195,17 +195,31 @@ fn cut(design: &Design<'_>) -> Vec<Range<usize>> {
     let (n, nnz) = (design.n_rows(), design.nnz());
     let least = ENTRIES_PER_COLUMN.saturating_mul(design.n_cols()).max(PART_ENTRIES);
     let count = (nnz / least).clamp(1, MAX_PARTS).min(n.max(1));
-    let mut parts = Vec::with_capacity(count);
-    let (mut start, mut seen) = (0, 0);
-    for i in 0..n {
-        seen += design.row_len(i);
-        if parts.len() + 1 < count && seen * count >= nnz * (parts.len() + 1) {
-            parts.push(start..i + 1);
-            start = i + 1;
+    if count == 1 { vec![0..n] } else { design.visit(Cuts { count, nnz }) }
+}
+
+/// Cuts rows of so many entries into so many parts.
+struct Cuts {
+    count: usize,
+    nnz: usize,
+}
+
+impl Pass for Cuts {
+    type Output = Vec<Range<usize>>;
+    fn run<R: Rows>(self, rows: &R) -> Vec<Range<usize>> {
+        let Self { count, nnz } = self;
+        let mut parts = Vec::with_capacity(count);
+        let (n, mut start, mut seen) = (rows.n_rows(), 0, 0);
+        for i in 0..n {
+            seen += rows.row_len(i);
+            if parts.len() + 1 < count && seen * count >= nnz * (parts.len() + 1) {
+                parts.push(start..i + 1);
+                start = i + 1;
+            }
         }
+        parts.push(start..n);
+        parts
     }
-    parts.push(start..n);
-    parts
 }
 
 /// Calls `f(start, piece)` for fixed pieces of `out`, in parallel where it is long.

@@ -431,36 +431,8 @@ fn widened<V: Value>(numbers: &[V]) -> [f64; LANES] {
     std::array::from_fn(|lane| numbers[lane].to_f64())
 }
 
-/// Rows taken together by [`rank_update`].
+/// Rows taken together by [`add_products`].
 pub const RANK: usize = 8;
-
-/// Adds `sum_k scale[k] x_k x_k'` to the lower triangle (full rows of `d` numbers), `x_k` being row `k` of
-/// `rows` (`RANK * d` numbers). Eight rows at a time read and write the triangle, too large for the
-/// first-level cache, once instead of eight times.
-pub fn rank_update(lower: &mut [f64], d: usize, rows: &[f64], scale: [f64; RANK]) {
-    assert!(lower.len() == d * d && rows.len() == RANK * d);
-    #[cfg(target_arch = "x86_64")]
-    {
-        if std::arch::is_x86_feature_detected!("avx512f") {
-            // SAFETY: the feature was detected.
-            return unsafe { x86::rank_update_avx512(lower, d, rows, scale) };
-        }
-        if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the feature was detected.
-            return unsafe { x86::rank_update_avx2(lower, d, rows, scale) };
-        }
-    }
-    rank_update_portable(lower, d, rows, scale);
-}
-
-/// The loop of [`rank_update`]; the vector versions are this very code compiled for more registers.
-#[inline(always)]
-fn rank_update_portable(lower: &mut [f64], d: usize, rows: &[f64], scale: [f64; RANK]) {
-    for (i, row) in lower.chunks_exact_mut(d).enumerate() {
-        let x: [&[f64]; RANK] = std::array::from_fn(|k| &rows[k * d..k * d + i + 1]);
-        add_products(&mut row[..=i], x, std::array::from_fn(|k| scale[k] * x[k][i]));
-    }
-}
 
 /// Adds `sum_k t[k] x_k` to a line; the rows `x_k` are as long.
 #[inline(always)]
@@ -493,7 +465,7 @@ pub fn prefetch<T>(slice: &[T], at: usize, bytes: usize) {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{RANK, Value};
+    use super::Value;
 
     #[target_feature(enable = "avx512f")]
     pub fn dot_dense_avx512<V: Value>(values: &[V], w: &[f64]) -> f64 {
@@ -503,16 +475,6 @@ mod x86 {
     #[target_feature(enable = "avx2")]
     pub fn dot_dense_avx2<V: Value>(values: &[V], w: &[f64]) -> f64 {
         super::dot_dense_portable(values, w)
-    }
-
-    #[target_feature(enable = "avx512f")]
-    pub fn rank_update_avx512(lower: &mut [f64], d: usize, rows: &[f64], scale: [f64; RANK]) {
-        super::rank_update_portable(lower, d, rows, scale);
-    }
-
-    #[target_feature(enable = "avx2")]
-    pub fn rank_update_avx2(lower: &mut [f64], d: usize, rows: &[f64], scale: [f64; RANK]) {
-        super::rank_update_portable(lower, d, rows, scale);
     }
 }
 
@@ -597,23 +559,6 @@ mod tests {
             for l in 0..4 {
                 let exact: f64 = values.iter().zip(&w).map(|(v, x)| v * x[l]).sum();
                 prop_assert!((dense[l] - exact).abs() <= 1e-11);
-            }
-        }
-
-        #[test]
-        fn rank_update_matches_the_definition(d in 1..20usize, seed in 0..99usize) {
-            let rows: Vec<f64> = (0..RANK * d).map(|k| ((k * 7 + seed) as f64).sin()).collect();
-            let scale = [1.0, 0.0, 2.5, 0.3, 1.0, -1.0, 0.0, 4.0];
-            let (mut fast, mut portable) = (vec![0.5; d * d], vec![0.5; d * d]);
-            rank_update(&mut fast, d, &rows, scale);
-            rank_update_portable(&mut portable, d, &rows, scale);
-            prop_assert_eq!(&fast, &portable);
-            for i in 0..d {
-                for j in 0..d {
-                    let sum: f64 = (0..RANK).map(|k| scale[k] * rows[k * d + i] * rows[k * d + j]).sum();
-                    let expected = if j <= i { 0.5 + sum } else { 0.5 };
-                    prop_assert!((fast[i * d + j] - expected).abs() < 1e-12);
-                }
             }
         }
 

@@ -9,6 +9,7 @@
 //! * [`design`]: [`design::Design`], a choice of rows and an optional constant column over either of them;
 //! * [`lanes`]: [`lanes::Block`], vectors of several lanes interleaved;
 //! * [`simd`]: loops compiled for the machine's vector registers;
+//! * [`outer`]: sums of outer products of nearly dense rows;
 //! * [`kernels`]: dot, scaled addition, prefetch: the only file with unchecked indexing;
 //! * [`scaled`]: [`scaled::ScaledView`], rows of equal values: columns and one number;
 //! * [`pieces`]: rows that are checked piece by piece, for predictions.
@@ -23,6 +24,7 @@ pub mod kernels;
 pub mod lanes;
 pub mod layout;
 pub mod number;
+pub mod outer;
 pub mod pieces;
 pub mod rows;
 pub mod scaled;

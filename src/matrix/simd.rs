@@ -64,7 +64,8 @@ struct OnRows<'a, W, R> {
 
 impl<W: WideWork, R: Rows> Loop for OnRows<'_, W, R> {
     type Output = W::Output;
-    const IS_WIDE: bool = W::IS_WIDE;
+    // Of dense rows, single vectors gain, too: their entries lie side by side.
+    const IS_WIDE: bool = W::IS_WIDE || R::IS_DENSE;
     #[inline(always)]
     fn run(self) -> W::Output {
         self.work.run(self.rows)

@@ -92,16 +92,6 @@ impl<T: Loss, G> FoldTerms<'_, T, G> {
 
 impl<T: Loss, G: Borrow<GroupLanes<L>> + Sync, const L: usize> Objective<L> for FoldTerms<'_, T, G> {
     #[inline(always)]
-    fn value(&self, i: usize, z: &[f64; L]) -> [f64; L] {
-        let (cost, y) = self.costs_and_labels(i);
-        let mut values = [0.0; L];
-        for l in 0..L {
-            values[l] = cost[l] * self.loss.value(y[l] * z[l]);
-        }
-        values
-    }
-
-    #[inline(always)]
     fn all(&self, i: usize, z: &[f64; L]) -> [[f64; L]; 3] {
         let (cost, y) = self.costs_and_labels(i);
         let mut terms = [[0.0; L]; 3];

@@ -189,15 +189,6 @@ impl<T: Loss, const L: usize> ClassTerms<'_, T, L> {
 
 impl<T: Loss, const L: usize> Objective<L> for ClassTerms<'_, T, L> {
     #[inline(always)]
-    fn value(&self, i: usize, z: &[f64; L]) -> [f64; L] {
-        let mut values = [0.0; L];
-        for l in 0..self.lanes.min(L) {
-            values[l] = self.cost[i] * self.loss.value(self.sign(i, l) * z[l]);
-        }
-        values
-    }
-
-    #[inline(always)]
     fn all(&self, i: usize, z: &[f64; L]) -> [[f64; L]; 3] {
         let mut terms = [[0.0; L]; 3];
         for l in 0..self.lanes.min(L) {

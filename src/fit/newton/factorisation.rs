@@ -1,8 +1,8 @@
 //! What a dense factorisation for Newton steps costs, and whether it is better than conjugate gradient.
 
 use crate::fit::routes::{DENSE_SHARE, MAX_CHOLESKY_COLUMNS, MAX_CHOLESKY_PASSES, SMALL, VECTORISED};
-use crate::matrix::Rows;
 use crate::matrix::design::Design;
+use crate::matrix::{Pass, Rows};
 
 /// How much of the matrix `X'DX` a preconditioner is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,14 +39,24 @@ pub fn factorisation(design: &Design<'_>) -> Option<Factorisation> {
 
 /// Entries of the rows, and products that a matrix of their columns takes: sums over the rows.
 pub fn pairs(design: &Design<'_>) -> [f64; 2] {
-    let d = design.n_cols();
-    let (mut entries, mut pairs) = (0.0, 0.0);
-    for i in 0..design.n_rows() {
-        let len = design.row_len(i);
-        entries += len as f64;
-        pairs += pairs_of_row(len, d);
+    design.visit(Pairs)
+}
+
+/// [`pairs`].
+struct Pairs;
+
+impl Pass for Pairs {
+    type Output = [f64; 2];
+    fn run<R: Rows>(self, rows: &R) -> [f64; 2] {
+        let d = rows.n_cols();
+        let (mut entries, mut pairs) = (0.0, 0.0);
+        for i in 0..rows.n_rows() {
+            let len = rows.row_len(i);
+            entries += len as f64;
+            pairs += pairs_of_row(len, d);
+        }
+        [entries, pairs]
     }
-    [entries, pairs]
 }
 
 /// Products that a row of so many entries brings to a matrix of `d` columns.

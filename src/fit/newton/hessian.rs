@@ -13,8 +13,9 @@ use super::frequent::FrequentColumns;
 use super::sample::is_sampled;
 use crate::fit::routes::DENSE_SHARE;
 use crate::fit::sweep::{Sweep, for_chunks, sum};
-use crate::matrix::kernels::{RANK, rank_update};
-use crate::matrix::{Pass, Rows};
+use crate::matrix::Rows;
+use crate::matrix::outer::OuterSum;
+use crate::matrix::simd::{Wide, WideWork};
 use crate::{memory, parallel};
 
 /// Matrices summed in parallel; each costs `d^2` numbers to clear and add.
@@ -72,7 +73,7 @@ fn add_rows<const L: usize>(
                     break;
                 }
                 let rows = start..(start + POLL_ROWS).min(range.end);
-                design.visit(Outer { triangle: &mut triangle, curvature, columns, rows });
+                design.visit(Wide(Outer { triangle: &mut triangle, curvature, columns, rows }));
             }
         }
         triangle.finish();
@@ -112,9 +113,14 @@ impl KeptMatrix {
     }
 
     /// [`curvature_matrix`], kept for later ones.
-    pub fn anew<const L: usize>(&mut self, sweep: &Sweep<'_, L>, curvature: Vec<f64>) -> Updated {
+    pub fn anew<const L: usize>(&mut self, sweep: &Sweep<'_, L>, curvature: &[f64]) -> Updated {
         let read = curvature.iter().filter(|bend| **bend != 0.0).count();
-        *self = Self { matrix: curvature_matrix(sweep, &curvature), made_of: curvature };
+        self.matrix = curvature_matrix(sweep, curvature);
+        if self.made_of.len() == curvature.len() {
+            self.made_of.copy_from_slice(curvature);
+        } else {
+            self.made_of = memory::copy(curvature);
+        }
         Updated { matrix: self.matrix.clone(), read, work: 1.0, off: 0.0 }
     }
 
@@ -131,25 +137,26 @@ impl KeptMatrix {
         if matrix.n != sweep.design.n_cols() {
             return None;
         }
-        let mut change = memory::zeros(curvature.len());
-        for_chunks(&mut change, |start, change| {
-            for ((change, now), then) in change.iter_mut().zip(&curvature[start..]).zip(&made_of[start..]) {
-                let difference = now - then;
-                *change = if difference.abs() > off * then { difference } else { 0.0 };
-            }
-        });
+        let change = |i: usize| {
+            let (now, then) = (curvature[i], made_of[i]);
+            if (now - then).abs() > off * then { now - then } else { 0.0 }
+        };
         let entries = |is_in: bool, i: usize| if is_in { sweep.design.row_len(i) as f64 } else { 0.0 };
-        let [changed, curved, read] = sum(change.len(), |i| {
-            let has_changed = change[i] != 0.0;
+        let [changed, curved, read] = sum(curvature.len(), |i| {
+            let has_changed = change(i) != 0.0;
             [entries(has_changed, i), entries(curvature[i] != 0.0, i), f64::from(u8::from(has_changed))]
         });
         if changed > most * curved {
             return None;
         }
+        let mut changes = memory::zeros(curvature.len());
+        for_chunks(&mut changes, |start, changes| {
+            changes.iter_mut().enumerate().for_each(|(k, c)| *c = change(start + k));
+        });
         let pieces = (changed / (matrix.n * matrix.n).max(1) as f64) as usize;
-        add_rows(sweep, &change, None, pieces.clamp(1, MAX_PIECES), matrix);
+        add_rows(sweep, &changes, None, pieces.clamp(1, MAX_PIECES), matrix);
         let mut left = 0.0f64;
-        for ((then, now), change) in made_of.iter_mut().zip(curvature).zip(change) {
+        for ((then, now), change) in made_of.iter_mut().zip(curvature).zip(changes) {
             if change != 0.0 {
                 *then = *now;
             } else if now != then {
@@ -169,8 +176,10 @@ struct Outer<'s, 't> {
     rows: Range<usize>,
 }
 
-impl Pass for Outer<'_, '_> {
+impl WideWork for Outer<'_, '_> {
     type Output = ();
+    const IS_WIDE: bool = true;
+    #[inline(always)]
     fn run<R: Rows>(self, rows: &R) {
         for i in self.rows {
             match (self.curvature[i], self.columns) {
@@ -188,22 +197,19 @@ struct Triangle<'s> {
     lower: &'s mut [f64],
     /// Entries of the present row.
     row: Vec<(usize, f64)>,
-    /// Dense rows that wait until there are [`RANK`] of them.
-    dense: Vec<f64>,
-    scale: [f64; RANK],
-    waiting: usize,
+    /// Dense rows on their way.
+    dense: OuterSum,
 }
 
 impl<'s> Triangle<'s> {
     fn new(d: usize, lower: &'s mut [f64]) -> Self {
-        Self { d, lower, row: Vec::new(), dense: memory::zeros(RANK * d), scale: [0.0; RANK], waiting: 0 }
+        Self { d, lower, row: Vec::new(), dense: OuterSum::new(d) }
     }
 
+    #[inline(always)]
     fn add<R: Rows>(&mut self, rows: &R, i: usize, scale: f64) {
         if rows.row_len(i) * DENSE_SHARE >= self.d {
-            let target = &mut self.dense[self.waiting * self.d..(self.waiting + 1) * self.d];
-            rows.for_each(i, |j, v| target[j] = v);
-            self.await_others(scale);
+            self.dense.add(self.lower, scale, |row| rows.add_scaled(i, 1.0, row));
         } else {
             self.row.clear();
             rows.for_each(i, |j, v| self.row.push((j, v)));
@@ -212,6 +218,7 @@ impl<'s> Triangle<'s> {
     }
 
     /// The same with some of the columns.
+    #[inline(always)]
     fn add_some<R: Rows>(&mut self, rows: &R, i: usize, columns: &FrequentColumns, scale: f64) {
         self.row.clear();
         rows.for_each(i, |j, v| {
@@ -220,22 +227,9 @@ impl<'s> Triangle<'s> {
             }
         });
         if self.row.len() * DENSE_SHARE >= self.d {
-            let target = &mut self.dense[self.waiting * self.d..(self.waiting + 1) * self.d];
-            for &(j, v) in &self.row {
-                target[j] = v;
-            }
-            self.await_others(scale);
+            self.dense.add(self.lower, scale, |row| self.row.iter().for_each(|&(j, v)| row[j] = v));
         } else {
             self.add_pairs(scale);
-        }
-    }
-
-    /// Keeps the dense row that was written last until there are [`RANK`] of them.
-    fn await_others(&mut self, scale: f64) {
-        self.scale[self.waiting] = scale;
-        self.waiting += 1;
-        if self.waiting == RANK {
-            self.flush();
         }
     }
 
@@ -253,17 +247,8 @@ impl<'s> Triangle<'s> {
         }
     }
 
-    fn flush(&mut self) {
-        rank_update(self.lower, self.d, &self.dense, self.scale);
-        self.dense.fill(0.0);
-        self.scale = [0.0; RANK];
-        self.waiting = 0;
-    }
-
     fn finish(mut self) {
-        if self.waiting > 0 {
-            self.flush();
-        }
+        self.dense.flush(self.lower);
     }
 }
 
@@ -310,7 +295,7 @@ mod tests {
                 let last = kept.follow(&sweep, &bends, (off, 0.6));
                 let is_new = last.is_none();
                 prop_assert!(k > 0 || is_new);
-                let found = last.unwrap_or_else(|| kept.anew(&sweep, bends.clone()));
+                let found = last.unwrap_or_else(|| kept.anew(&sweep, &bends));
                 prop_assert!(found.off <= off && (!is_new && found.work <= 0.6 || found.work == 1.0));
                 prop_assert!(found.off == 0.0 || !is_flat);
                 let x: Vec<f64> = (0..d).map(|j| ((j * 37 + k) as f64).sin()).collect();

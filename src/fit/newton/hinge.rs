@@ -58,11 +58,6 @@ impl SmoothedHinge<'_> {
 }
 
 impl<const L: usize> Objective<L> for SmoothedHinge<'_> {
-    #[inline(always)]
-    fn value(&self, i: usize, z: &[f64; L]) -> [f64; L] {
-        let [value, _, _] = self.all(i, z);
-        value
-    }
     /// Of the first lane; the others are 0.
     #[inline(always)]
     fn all(&self, i: usize, z: &[f64; L]) -> [[f64; L]; 3] {

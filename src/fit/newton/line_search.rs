@@ -1,11 +1,9 @@
 //! Backtracking line searches of several lanes side by side, on decision values only (GalliLin21).
 
 use crate::Result;
-use crate::fit::objective::Objective;
+use crate::fit::objective::{DecisionValues, Objective, sum_terms};
 use crate::fit::stop::ROUNDING;
-use crate::fit::sweep::{ROW_CHUNK, for_chunks, sum_pieces};
-use crate::matrix::simd;
-use crate::matrix::simd::Loop;
+use crate::fit::sweep::for_chunks;
 
 /// Armijo's constant.
 const SUFFICIENT_DECREASE: f64 = 0.01;
@@ -78,10 +76,7 @@ pub fn losses<O: Objective<L>, const L: usize>(
     step_z: &[[f64; L]],
     lengths: &[f64; L],
 ) -> [f64; L] {
-    let [losses] = sum_pieces(z.len(), ROW_CHUNK, |rows| {
-        let (z, step_z) = (&z[rows.clone()], &step_z[rows.clone()]);
-        [simd::run(Losses { objective, first: rows.start, z, step_z, lengths })]
-    });
+    let [losses] = sum_terms(objective, DecisionValues::Along(z, step_z, *lengths), |_, [value, ..]| [value]);
     losses
 }
 
@@ -94,33 +89,4 @@ pub fn advance<const L: usize>(x: &mut [[f64; L]], step: &[[f64; L]], lengths: &
             }
         }
     });
-}
-
-/// Losses at a step, to be compiled for the machine.
-struct Losses<'s, O, const L: usize> {
-    objective: &'s O,
-    first: usize,
-    z: &'s [[f64; L]],
-    step_z: &'s [[f64; L]],
-    lengths: &'s [f64; L],
-}
-
-impl<O: Objective<L>, const L: usize> Loop for Losses<'_, O, L> {
-    type Output = [f64; L];
-    const IS_WIDE: bool = L > 1;
-    #[inline(always)]
-    fn run(self) -> [f64; L] {
-        let mut total = [0.0; L];
-        for k in 0..self.z.len() {
-            let (mut moved, step) = (self.z[k], &self.step_z[k]);
-            for l in 0..L {
-                moved[l] += self.lengths[l] * step[l];
-            }
-            let value = self.objective.value(self.first + k, &moved);
-            for l in 0..L {
-                total[l] += value[l];
-            }
-        }
-        total
-    }
 }

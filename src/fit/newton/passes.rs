@@ -1,11 +1,13 @@
 //! What Newton does with a row when it reads it.
 
+use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::fit::objective::Objective;
+use crate::fit::objective::{DecisionValues, Objective, TermSum, each_terms};
 use crate::fit::sweep::{ROW_CHUNK, RowStep, Sweep, for_chunks};
 use crate::matrix::Rows;
-use crate::matrix::simd::{Wide, WideWork};
+use crate::matrix::simd::{self, Loop, Wide, WideWork};
 use crate::{memory, parallel};
 
 /// Adds `f_i'(z_i) x_i`, keeps curvatures and losses. Rows of slope 0 in all lanes are not read.
@@ -18,10 +20,12 @@ pub struct Slopes<'s, O, const L: usize> {
     pub curvature: &'s mut [[f64; L]],
     /// Slopes of the part, to be written.
     pub slopes: Option<&'s mut [[f64; L]]>,
-    /// Sum of the losses of finished chunks.
+    /// Sum of the losses of all chunks so far.
     pub loss: [f64; L],
-    /// Sum of the losses in the current chunk.
-    pub chunk_loss: [f64; L],
+    /// Slopes of the present chunk.
+    pub chunk: Vec<[f64; L]>,
+    /// Where it begins in the part.
+    pub first: usize,
     /// Rows read.
     pub read: usize,
 }
@@ -29,26 +33,56 @@ pub struct Slopes<'s, O, const L: usize> {
 impl<O: Objective<L>, const L: usize> RowStep<L> for Slopes<'_, O, L> {
     #[inline(always)]
     fn step<R: Rows>(&mut self, rows: &R, i: usize, k: usize, out: &mut [[f64; L]]) {
-        let [value, slope, bend] = self.objective.all(i, &self.z[i]);
-        for l in 0..L {
-            self.chunk_loss[l] += value[l];
-        }
-        self.curvature[k] = bend;
-        if let Some(slopes) = &mut self.slopes {
-            slopes[k] = slope;
-        }
-        if !is_zero(&slope) {
+        let slope = &self.chunk[k - self.first];
+        if !is_zero(slope) {
             self.read += 1;
-            rows.add_lanes(i, &slope, out);
+            rows.add_lanes(i, slope, out);
         }
     }
 
-    #[inline(always)]
-    fn end_chunk(&mut self) {
+    fn begin_chunk(&mut self, rows: Range<usize>, k: usize) {
+        let here = k..k + rows.len();
+        self.first = k;
+        self.chunk.resize(rows.len(), [0.0; L]);
+        let loss = simd::run(ChunkTerms {
+            objective: self.objective,
+            z: self.z,
+            rows,
+            curvature: &mut self.curvature[here.clone()],
+            slopes: &mut self.chunk,
+        });
         for l in 0..L {
-            self.loss[l] += self.chunk_loss[l];
+            self.loss[l] += loss[l];
         }
-        self.chunk_loss = [0.0; L];
+        if let Some(slopes) = &mut self.slopes {
+            slopes[here].copy_from_slice(&self.chunk);
+        }
+    }
+}
+
+/// Slopes and curvatures of a chunk, and the sum of its losses.
+struct ChunkTerms<'s, O, const L: usize> {
+    objective: &'s O,
+    z: &'s [[f64; L]],
+    rows: Range<usize>,
+    curvature: &'s mut [[f64; L]],
+    slopes: &'s mut [[f64; L]],
+}
+
+impl<O: Objective<L>, const L: usize> Loop for ChunkTerms<'_, O, L> {
+    type Output = [f64; L];
+    const IS_WIDE: bool = true;
+    #[inline(always)]
+    fn run(self) -> [f64; L] {
+        let Self { objective, z, rows, curvature, slopes } = self;
+        let (mut sum, start) = (TermSum::default(), rows.start);
+        each_terms(objective, DecisionValues::Here(z), rows, |i, _, [value, slope, bend]| {
+            let here = i - start..i - start + value.len();
+            curvature[here.clone()].copy_from_slice(bend);
+            slopes[here].copy_from_slice(slope);
+            sum.add(value);
+        });
+        sum.total()
     }
 }
 
@@ -183,12 +217,15 @@ pub fn squares(sweep: &mut Sweep<'_, 1>, coefficient: &[f64]) -> Vec<f64> {
 }
 
 /// Mean over the first `n_lanes` lanes of every entry.
-pub fn mean_over_lanes<const L: usize>(x: &[[f64; L]], n_lanes: usize) -> Vec<f64> {
+pub fn mean_over_lanes<const L: usize>(x: &[[f64; L]], n_lanes: usize) -> Cow<'_, [f64]> {
+    if L == 1 {
+        return Cow::Borrowed(x.as_flattened());
+    }
     let mut mean = memory::zeros(x.len());
     for_chunks(&mut mean, |start, mean| {
         for (m, x) in mean.iter_mut().zip(&x[start..]) {
             *m = x[..n_lanes].iter().sum::<f64>() / n_lanes as f64;
         }
     });
-    mean
+    Cow::Owned(mean)
 }

@@ -47,7 +47,7 @@ use crate::fit::dual::{DualLoss, Method, Visit, epoch_in_order, penalty};
 use crate::fit::monitor::Monitor;
 use crate::fit::objective::Weighted;
 use crate::fit::problem::{Evidence, Intercept, Problem};
-use crate::fit::sweep::{dot, sum};
+use crate::fit::sweep::dot;
 use crate::matrix::Rows;
 use crate::matrix::design::Design;
 use crate::memory::CollectLarge;
@@ -131,7 +131,7 @@ impl DualPoint {
             multiplier = offset / bias;
             certificate::move_onto_constraint(problem, &mut alpha, &mut w);
         }
-        let [terms] = sum(alpha.len(), |i| [loss.dual_term(cost[i], alpha[i])]);
+        let terms = certificate::dual_terms(loss, cost, &alpha);
         let value = terms - 0.5 * dot(&w, &w);
         let drift = certificate::drift(visited as f64, total, multiplier);
         let additions = problem.y.len() as f64 + way_of_an_epoch(problem);
@@ -161,7 +161,7 @@ impl DualPoint {
         let (mut w, read) = weights(newton, &alpha, y)?;
         w.truncate(w.len() - usize::from(is_free));
         visited += read;
-        let [terms] = sum(alpha.len(), |i| [loss.dual_term(cost[i], alpha[i])]);
+        let terms = certificate::dual_terms(loss, cost, &alpha);
         let value = terms - 0.5 * dot(&w, &w);
         let additions = y.len() as f64 + way_of_an_epoch(problem);
         Ok(Some(Self { alpha, value, visited, w, drift: 0.0, additions }))

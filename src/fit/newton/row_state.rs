@@ -15,9 +15,9 @@ use super::preconditioner::Gram;
 use crate::Result;
 use crate::fit::intercept;
 use crate::fit::monitor::Monitor;
-use crate::fit::objective::Objective;
+use crate::fit::objective::{DecisionValues, Objective, sum_terms};
 use crate::fit::routes::HESSIAN_ANEW;
-use crate::fit::sweep::{Sweep, for_chunks, split, sum_entries};
+use crate::fit::sweep::{Sweep, for_chunks, split};
 use crate::matrix::Rows;
 use crate::matrix::design::Design;
 use crate::matrix::lanes::Block;
@@ -206,7 +206,7 @@ impl<const L: usize> Passes<L> for RowState<'_, L> {
             && let Some(kept) = &mut self.kept
         {
             let found = kept.follow(&self.sweep, &mean, (0.0, HESSIAN_ANEW));
-            let Updated { matrix, read, work, .. } = found.unwrap_or_else(|| kept.anew(&self.sweep, mean));
+            let Updated { matrix, read, work, .. } = found.unwrap_or_else(|| kept.anew(&self.sweep, &mean));
             return Ok(Curvature { gram: Gram::Dense(matrix), largest, read, work });
         }
         let read = mean.iter().filter(|m| **m != 0.0).count();
@@ -224,8 +224,8 @@ impl<const L: usize> Passes<L> for RowState<'_, L> {
     }
 
     fn matrix_nearby(&mut self, off: f64, most: f64) -> Result<Option<Updated>> {
-        let bends = mean_over_lanes(&self.curvature, 1);
-        Ok(self.matrix_of(&bends, (off, most)))
+        let Self { kept, sweep, curvature, .. } = self;
+        Ok(kept.as_mut().and_then(|kept| kept.follow(sweep, &mean_over_lanes(curvature, 1), (off, most))))
     }
 
     fn multiply(&mut self, p: &[[f64; L]], length: Option<&[f64; L]>, out: &mut Block<L>) -> Result<usize> {
@@ -279,15 +279,15 @@ impl<O: Objective<L>, const L: usize> TermPasses<O, L> for RowState<'_, L> {
         };
         let steps = split(&parts, &mut self.curvature).into_iter().zip(slopes);
         let z = &self.z;
-        let none = [0.0; L];
         let steps = steps
             .map(|(curvature, slopes)| Slopes {
                 objective: terms,
                 z,
                 curvature,
                 slopes,
-                loss: none,
-                chunk_loss: none,
+                loss: [0.0; L],
+                chunk: Vec::new(),
+                first: 0,
                 read: 0,
             })
             .collect();
@@ -306,15 +306,11 @@ impl<O: Objective<L>, const L: usize> TermPasses<O, L> for RowState<'_, L> {
     }
 
     fn decide_anew(&mut self, terms: &O, w: &Block<L>) -> Result<[[f64; L]; 2]> {
-        let stale = &self.z;
-        let [old] = sum_entries(stale.len(), |i| {
-            let [value, slope, _] = terms.all(i, &stale[i]);
-            [std::array::from_fn::<f64, L, _>(|l| value[l] - slope[l] * stale[i][l])]
-        });
+        let [old] =
+            sum_terms(terms, DecisionValues::Here(&self.z), |z, [value, slope, _]| [value - slope * z]);
         self.sweep.decisions(w, &mut self.step_z);
         self.monitor.poll()?;
-        let fresh = &self.step_z;
-        let [new] = sum_entries(fresh.len(), |i| [terms.value(i, &fresh[i])]);
+        let [new] = sum_terms(terms, DecisionValues::Here(&self.step_z), |_, [value, ..]| [value]);
         std::mem::swap(&mut self.z, &mut self.step_z);
         Ok([old, new])
     }

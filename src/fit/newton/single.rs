@@ -20,7 +20,7 @@ use super::{InMemory, Kept, Newton};
 use crate::Result;
 use crate::fit::dual::DualLoss;
 use crate::fit::monitor::Monitor;
-use crate::fit::objective::{Objective, Weighted};
+use crate::fit::objective::{DecisionValues, Weighted, sum_terms};
 use crate::fit::params::{Params, SolverKind};
 use crate::fit::problem::{Certificate, Evidence, Problem, Solution, Start, Status};
 use crate::fit::routes::{
@@ -28,7 +28,6 @@ use crate::fit::routes::{
     POLISH_NEAR, POLISH_SHARE, POLISH_SHARE_ENOUGH, SAMPLED_ONE_IN,
 };
 use crate::fit::stop::{LaneReport, NewtonStop};
-use crate::fit::sweep::sum;
 use crate::loss::Loss;
 use crate::memory;
 
@@ -350,8 +349,8 @@ impl Newton<'_, RowState<'_, 1>, 1> {
     /// The objective at decision values computed anew, for `C = 1`; one pass.
     fn fresh_value<T: Loss>(&mut self, objective: &Weighted<'_, T>) -> Result<f64> {
         self.refresh()?;
-        let (z, products) = (&self.rows.z, self.products(1.0));
-        let [losses] = sum(z.len(), |i| objective.value(i, &z[i]));
+        let products = self.products(1.0);
+        let [[losses]] = sum_terms(objective, DecisionValues::Here(&self.rows.z), |_, [value, ..]| [value]);
         Ok(0.5 * products[0].ww + losses)
     }
 

@@ -6,12 +6,13 @@ use super::coordinates::Coordinates;
 use super::entries::RowModels;
 use super::free_columns::onto_free_columns;
 use super::half_parabolas::HalfParabolas;
-use super::smooth::{OfRows, SmoothTerms, Together};
+use super::smooth::SmoothTerms;
 use super::smooth_part::{Losses, SmoothPart};
 use super::tiles;
 use crate::Result;
 use crate::fit::monitor::Monitor;
 use crate::fit::sweep::{ROW_CHUNK, sum_pieces};
+use crate::fit::together::{OfRows, Together};
 use crate::matrix::simd;
 use crate::memory::CollectLarge;
 use crate::parallel;
@@ -114,19 +115,19 @@ impl<S: SmoothTerms> OfRows<1> for TermsOfRows<'_, S> {
     /// A row that is absent has no terms.
     #[inline(always)]
     fn add<const N: usize>(&mut self, i: usize, [sum]: &mut [f64; 1]) {
-        let mut z = [0.0; N];
-        z.copy_from_slice(&self.z[i..i + N]);
+        let mut z = [[0.0; 1]; N];
+        z.as_flattened_mut().copy_from_slice(&self.z[i..i + N]);
         let mut terms = self.smooth.all_of(i, &z);
         let cost = &self.cost[i..i + N];
         for term in &mut terms {
             for r in 0..N {
-                term[r] = if cost[r] > 0.0 { term[r] } else { 0.0 };
+                term[r] = if cost[r] > 0.0 { term[r] } else { [0.0] };
             }
         }
         let ([value, slope, bend], k) = (terms, i - self.first);
-        self.slope[k..k + N].copy_from_slice(&slope);
-        self.bend[k..k + N].copy_from_slice(&bend);
-        for value in value {
+        self.slope[k..k + N].copy_from_slice(slope.as_flattened());
+        self.bend[k..k + N].copy_from_slice(bend.as_flattened());
+        for [value] in value {
             *sum += value;
         }
     }

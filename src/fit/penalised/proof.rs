@@ -23,12 +23,12 @@ use super::binary::BinaryLosses;
 use super::coordinates::{COORDINATE_CHUNK, Coordinates};
 use super::dual_point::{conjugates, scale};
 use super::free_columns::{close_sum, onto_free_columns};
-use super::smooth::{OfRows, Together};
 use super::smooth_part::SmoothPart;
-use crate::fit::certificate::{DUAL_TERM, UNIT, chain};
+use crate::fit::certificate::{DUAL_TERM, UNIT, chain, least_margin};
 use crate::fit::objective::Weighted;
 use crate::fit::problem::Certificate;
 use crate::fit::sweep::{ROW_CHUNK, sum, sum_pieces};
+use crate::fit::together::{OfRows, Together};
 use crate::loss::Loss;
 use crate::matrix::columns::Columns;
 use crate::matrix::simd;
@@ -150,8 +150,7 @@ impl<L: Loss> OfRows<2> for LossesInDoubt<'_, L> {
         let (mut m, mut least) = ([0.0; N], [0.0; N]);
         for k in 0..N {
             m[k] = y[k] * z[k];
-            // Below the margin by the doubt, whatever the rounding of the difference.
-            least[k] = m[k] - (doubt[k] + UNIT * (m[k].abs() + doubt[k]));
+            least[k] = least_margin(m[k], doubt[k]);
         }
         let [value, ..] = self.loss.all_of(m);
         let [_, slope, _] = self.loss.all_of(least);

@@ -121,7 +121,7 @@ pub fn evaluate<L: Loss>(
     let value = if is_free {
         certificate::dual_on_constraint(problem, loss, &alpha, dual_w)
     } else {
-        let [terms] = sum(y.len(), |i| [loss.dual_term(cost[i], alpha[i])]);
+        let terms = certificate::dual_terms(loss, cost, &alpha);
         terms - 0.5 * dot(&dual_w, &dual_w)
     };
     if value > best.value || best.alpha.is_empty() {

@@ -2,8 +2,8 @@
 
 use super::PenalisedClasses;
 use crate::fit::multinomial::softmax::ln_1p_positive;
-use crate::fit::penalised::smooth::{OfRows, Together};
 use crate::fit::sweep::{ROW_CHUNK, sum_pieces};
+use crate::fit::together::{OfRows, Together};
 use crate::loss::elementary::ln_of_normal;
 use crate::matrix::simd;
 

@@ -2,9 +2,9 @@
 
 use super::PenalisedClasses;
 use crate::fit::multinomial::softmax::ln_1p_positive;
-use crate::fit::penalised::smooth::{OfRows, Together};
 use crate::fit::penalised::smooth_part::Losses;
 use crate::fit::sweep::ROW_CHUNK;
+use crate::fit::together::{OfRows, Together};
 use crate::loss::elementary::{exp_of_negatives, ln_of_normal};
 use crate::matrix::{kernels, simd};
 use crate::parallel;
