@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::sweep::{ROW_CHUNK, sum_pieces};
-use super::together::TOGETHER;
+use super::together::{OfRows, TOGETHER, Together};
 use crate::loss::Loss;
-use crate::matrix::simd::{self, Loop};
+use crate::matrix::simd;
 
 /// The convex terms `f_i` of `1/2 |w|^2 + C sum_i f_i(z_i)`, `z_i = w.x_i + b`, one function per row and
 /// lane. The derivative must be Lipschitz.
@@ -58,117 +58,141 @@ impl<T: Loss> Objective<1> for Weighted<'_, T> {
 }
 
 /// The decision values of all rows at which terms are asked for.
-#[derive(Clone, Copy)]
-pub enum DecisionValues<'a, const L: usize> {
-    /// These.
-    Here(&'a [[f64; L]]),
-    /// These, moved by so much.
-    Moved(&'a [[f64; L]], [f64; L]),
-    /// These, so many steps away.
-    Along(&'a [[f64; L]], &'a [[f64; L]], [f64; L]),
+pub trait DecisionValues<const L: usize>: Copy + Sync {
+    /// Number of rows.
+    fn n_rows(&self) -> usize;
+    /// Those of `N` rows from `i` on.
+    fn rows<const N: usize>(&self, i: usize) -> [[f64; L]; N];
 }
 
-impl<const L: usize> DecisionValues<'_, L> {
-    fn n_rows(&self) -> usize {
-        let (Self::Here(z) | Self::Moved(z, _) | Self::Along(z, ..)) = self;
-        z.len()
-    }
+/// These.
+#[derive(Clone, Copy)]
+pub struct Here<'a, const L: usize>(pub &'a [[f64; L]]);
 
-    /// Of `N` rows from `i` on.
+/// These, moved by so much.
+#[derive(Clone, Copy)]
+pub struct Moved<'a, const L: usize>(pub &'a [[f64; L]], pub [f64; L]);
+
+/// These, so many steps away.
+#[derive(Clone, Copy)]
+pub struct Along<'a, const L: usize>(pub &'a [[f64; L]], pub &'a [[f64; L]], pub [f64; L]);
+
+impl<const L: usize> DecisionValues<L> for Here<'_, L> {
+    fn n_rows(&self) -> usize {
+        self.0.len()
+    }
     #[inline(always)]
     fn rows<const N: usize>(&self, i: usize) -> [[f64; L]; N] {
-        let (Self::Here(all) | Self::Moved(all, _) | Self::Along(all, ..)) = self;
-        let (mut z, all) = ([[0.0; L]; N], &all[i..i + N]);
-        z.copy_from_slice(all);
-        match self {
-            Self::Here(_) => (),
-            Self::Moved(_, shift) => {
-                for n in 0..N {
-                    for l in 0..L {
-                        z[n][l] += shift[l];
-                    }
-                }
-            }
-            Self::Along(_, step, length) => {
-                let step = &step[i..i + N];
-                for n in 0..N {
-                    for l in 0..L {
-                        z[n][l] += length[l] * step[n][l];
-                    }
-                }
+        let mut z = [[0.0; L]; N];
+        z.copy_from_slice(&self.0[i..i + N]);
+        z
+    }
+}
+
+impl<const L: usize> DecisionValues<L> for Moved<'_, L> {
+    fn n_rows(&self) -> usize {
+        self.0.len()
+    }
+    #[inline(always)]
+    fn rows<const N: usize>(&self, i: usize) -> [[f64; L]; N] {
+        let mut z = Here(self.0).rows(i);
+        for n in 0..N {
+            for l in 0..L {
+                z[n][l] += self.1[l];
             }
         }
         z
     }
 }
 
-/// Calls `f(i, z, terms)` for all of some rows, one or several from `i` on at a time, with their decision
-/// values and their terms. Goes into [`simd::run`].
-#[inline(always)]
+impl<const L: usize> DecisionValues<L> for Along<'_, L> {
+    fn n_rows(&self) -> usize {
+        self.0.len()
+    }
+    #[inline(always)]
+    fn rows<const N: usize>(&self, i: usize) -> [[f64; L]; N] {
+        let (mut z, step) = (Here(self.0).rows(i), &self.1[i..i + N]);
+        for n in 0..N {
+            for l in 0..L {
+                z[n][l] += self.2[l] * step[n][l];
+            }
+        }
+        z
+    }
+}
+
+/// What is done with the terms of successive rows, in one lane several at once.
+pub trait OfTerms<const L: usize> {
+    /// Does it for `N` rows from the `i`-th on, at their decision values `z`.
+    fn take<const N: usize>(&mut self, i: usize, z: &[[f64; L]; N], terms: &[[[f64; L]; N]; 3]);
+}
+
+/// Gives a piece of work the terms of some rows.
 pub fn each_terms<O: Objective<L>, const L: usize>(
     objective: &O,
-    at: DecisionValues<'_, L>,
+    at: impl DecisionValues<L>,
     rows: Range<usize>,
-    mut f: impl FnMut(usize, &[[f64; L]], [&[[f64; L]]; 3]),
+    work: &mut impl OfTerms<L>,
 ) {
-    let mut i = rows.start;
-    while L == 1 && i + TOGETHER <= rows.end {
-        let z = at.rows::<TOGETHER>(i);
-        let [value, slope, bend] = objective.all_of(i, &z);
-        f(i, &z, [&value, &slope, &bend]);
-        i += TOGETHER;
-    }
-    while i < rows.end {
-        let z = at.rows::<1>(i);
-        let [value, slope, bend] = objective.all_of(i, &z);
-        f(i, &z, [&value, &slope, &bend]);
-        i += 1;
+    let [] = simd::run(Together(Terms { objective, at, work }, rows));
+}
+
+/// [`each_terms`] of some rows.
+struct Terms<'s, O, A, W, const L: usize> {
+    objective: &'s O,
+    at: A,
+    work: &'s mut W,
+}
+
+impl<O, A, W, const L: usize> OfRows<0> for Terms<'_, O, A, W, L>
+where
+    O: Objective<L>,
+    A: DecisionValues<L>,
+    W: OfTerms<L>,
+{
+    const GAINS: bool = L == 1;
+    #[inline(always)]
+    fn add<const N: usize>(&mut self, i: usize, _: &mut [f64; 0]) {
+        let z = self.at.rows::<N>(i);
+        self.work.take(i, &z, &self.objective.all_of(i, &z));
     }
 }
 
 /// Sums over all rows of what `f` makes of a decision value and its terms in a lane.
 pub fn sum_terms<O: Objective<L>, const K: usize, const L: usize>(
     objective: &O,
-    at: DecisionValues<'_, L>,
+    at: impl DecisionValues<L>,
     f: impl Fn(f64, [f64; 3]) -> [f64; K] + Sync,
 ) -> [[f64; L]; K] {
-    sum_pieces(at.n_rows(), ROW_CHUNK, |rows| simd::run(TermSums { objective, at, rows, f: &f }))
+    sum_pieces(at.n_rows(), ROW_CHUNK, |rows| {
+        let mut work = TermSums { f: &f, sums: [TermSum::default(); K] };
+        each_terms(objective, at, rows, &mut work);
+        work.sums.map(TermSum::total)
+    })
 }
 
-/// [`sum_terms`] over some rows.
-struct TermSums<'s, O, F, const K: usize, const L: usize> {
-    objective: &'s O,
-    at: DecisionValues<'s, L>,
-    rows: Range<usize>,
+/// [`sum_terms`] of some rows.
+struct TermSums<'s, F, const K: usize, const L: usize> {
     f: &'s F,
+    sums: [TermSum<L>; K],
 }
 
-impl<O, F, const K: usize, const L: usize> Loop for TermSums<'_, O, F, K, L>
-where
-    O: Objective<L>,
-    F: Fn(f64, [f64; 3]) -> [f64; K],
-{
-    type Output = [[f64; L]; K];
-    const IS_WIDE: bool = true;
+impl<F: Fn(f64, [f64; 3]) -> [f64; K], const K: usize, const L: usize> OfTerms<L> for TermSums<'_, F, K, L> {
     #[inline(always)]
-    fn run(self) -> [[f64; L]; K] {
-        let Self { objective, at, rows, f } = self;
-        let mut sums = [TermSum::default(); K];
-        each_terms(objective, at, rows, |_, z, [value, slope, bend]| {
-            let mut parts = [[[0.0; L]; TOGETHER]; K];
-            for n in 0..z.len() {
-                for l in 0..L {
-                    let found = f(z[n][l], [value[n][l], slope[n][l], bend[n][l]]);
-                    for k in 0..K {
-                        parts[k][n][l] = found[k];
-                    }
+    fn take<const N: usize>(&mut self, i: usize, z: &[[f64; L]; N], terms: &[[[f64; L]; N]; 3]) {
+        let [value, slope, bend] = terms;
+        let mut parts = [[[0.0; L]; N]; K];
+        for n in 0..N {
+            for l in 0..L {
+                let found = (self.f)(z[n][l], [value[n][l], slope[n][l], bend[n][l]]);
+                for k in 0..K {
+                    parts[k][n][l] = found[k];
                 }
             }
-            for k in 0..K {
-                sums[k].add(&parts[k][..z.len()]);
-            }
-        });
-        sums.map(|sum| sum.total())
+        }
+        for (sum, parts) in self.sums.iter_mut().zip(&parts) {
+            sum.add(i, parts);
+        }
     }
 }
 
@@ -183,12 +207,14 @@ impl<const L: usize> Default for TermSum<L> {
 }
 
 impl<const L: usize> TermSum<L> {
-    /// Adds those of some rows that come together.
+    /// Adds those of the rows from `i` on, one or all that come together.
     #[inline(always)]
-    pub fn add(&mut self, terms: &[[f64; L]]) {
-        for (sum, term) in self.0.iter_mut().zip(terms) {
+    pub fn add<const N: usize>(&mut self, i: usize, terms: &[[f64; L]; N]) {
+        // Those that come alone take turns: each sum would have to wait for the one before.
+        let turn = if N == 1 { i % TOGETHER } else { 0 };
+        for n in 0..N {
             for l in 0..L {
-                sum[l] += term[l];
+                self.0[turn + n][l] += terms[n][l];
             }
         }
     }
@@ -228,27 +254,38 @@ mod tests {
         }
     }
 
+    /// Takes rows that follow each other and have the terms of each alone.
+    struct Plain<'s, O, const L: usize> {
+        terms: &'s O,
+        z: &'s [[f64; L]],
+        rows: usize,
+        sums: [[f64; L]; 2],
+    }
+
+    impl<O: Objective<L>, const L: usize> OfTerms<L> for Plain<'_, O, L> {
+        fn take<const N: usize>(&mut self, i: usize, z: &[[f64; L]; N], terms: &[[[f64; L]; N]; 3]) {
+            assert_eq!((i, &z[..]), (self.rows, &self.z[i..i + N]));
+            for n in 0..N {
+                let one = self.terms.all(i + n, &z[n]);
+                assert_eq!(terms.map(|term| term[n]), one);
+                for l in 0..L {
+                    let found = summands(z[n][l], one.map(|part| part[l]));
+                    (0..2).for_each(|s| self.sums[s][l] += found[s]);
+                }
+            }
+            self.rows += N;
+        }
+    }
+
     fn summands(z: f64, [value, slope, bend]: [f64; 3]) -> [f64; 2] {
         [value - slope * z, bend]
     }
 
     /// Sums and terms by a plain loop, and whether they are those found several rows at once.
-    fn check<O: Objective<L>, const L: usize>(terms: &O, at: DecisionValues<'_, L>, z: &[[f64; L]]) {
-        let mut expected = [[0.0; L]; 2];
-        let mut rows = 0;
-        each_terms(terms, at, 0..z.len(), |i, found, parts| {
-            assert_eq!(i, rows);
-            for (k, found) in found.iter().enumerate() {
-                assert_eq!(found, &z[i + k]);
-                let one = terms.all(i + k, &z[i + k]);
-                assert_eq!(parts.map(|part| part[k]), one);
-                for l in 0..L {
-                    let found = summands(z[i + k][l], one.map(|part| part[l]));
-                    (0..2).for_each(|s| expected[s][l] += found[s]);
-                }
-            }
-            rows += found.len();
-        });
+    fn check<O: Objective<L>, const L: usize>(terms: &O, at: impl DecisionValues<L>, z: &[[f64; L]]) {
+        let mut plain = Plain { terms, z, rows: 0, sums: [[0.0; L]; 2] };
+        each_terms(terms, at, 0..z.len(), &mut plain);
+        let Plain { rows, sums: expected, .. } = plain;
         assert_eq!(rows, z.len());
         let found = sum_terms(terms, at, summands);
         let size = 1e-11 * (1.0 + z.len() as f64) * z.iter().flatten().fold(1.0, |m: f64, z| m.max(z * z));
@@ -274,16 +311,16 @@ mod tests {
             let moved: Vec<[f64; 1]> = z.iter().map(|z| [z[0] + length]).collect();
             let (y, cost) = (&y[..], &cost[..]);
             let logistic = || Weighted { loss: Logistic, y, cost };
-            check(&logistic(), DecisionValues::Here(&z), &z);
-            check(&logistic(), DecisionValues::Moved(&z, [length]), &moved);
-            check(&Weighted { loss: SquaredHinge, y, cost }, DecisionValues::Along(&z, &step, [length]), &along);
-            check(&Weighted { loss: ModifiedHuber, y, cost }, DecisionValues::Here(&z), &z);
+            check(&logistic(), Here(&z), &z);
+            check(&logistic(), Moved(&z, [length]), &moved);
+            check(&Weighted { loss: SquaredHinge, y, cost }, Along(&z, &step, [length]), &along);
+            check(&Weighted { loss: ModifiedHuber, y, cost }, Here(&z), &z);
             let corner_cost: Vec<f64> = cost.iter().map(|c| c + 0.5).collect();
             let corners = SmoothedHinge { y, cost: &corner_cost, alpha, sigma: 0.7 };
-            check(&corners, DecisionValues::Here(&z), &z);
+            check(&corners, Here(&z), &z);
             let two: Vec<[f64; 2]> = z.iter().zip(&along).map(|(z, a)| [z[0], a[0]]).collect();
             let both = Both(logistic(), Weighted { loss: SquaredHinge, y, cost });
-            check(&both, DecisionValues::Here(&two), &two);
+            check(&both, Here(&two), &two);
         }
     }
 }

@@ -17,6 +17,8 @@ use crate::parallel;
 
 /// Rows per task where each row yields one entry.
 pub const ROW_CHUNK: usize = 2048;
+/// Rows of which a step is told at once: what it computes of them stays in the first-level cache.
+const AHEAD: usize = 128;
 /// Numbers per task of an elementwise vector operation.
 const VECTOR_CHUNK: usize = 32_768;
 /// Upper limit for the number of private vectors in a scattering pass.
@@ -43,8 +45,9 @@ pub struct Sweep<'a, const L: usize = 1> {
 pub trait RowStep<const L: usize>: Send {
     /// Reads row `i`, which is row `k` of the part, and adds to `out`.
     fn step<R: Rows>(&mut self, rows: &R, i: usize, k: usize, out: &mut [[f64; L]]);
-    /// Called before at most [`ROW_CHUNK`] rows, of which the first is row `k` of the part.
-    fn begin_chunk(&mut self, _rows: Range<usize>, _k: usize) {}
+    /// Called before some rows, at most [`AHEAD`], of which the first is row `k` of the part.
+    #[inline(always)]
+    fn begin(&mut self, _rows: Range<usize>, _k: usize) {}
 }
 
 /// [`Sweep::scatter`] on a piece of a part.
@@ -60,9 +63,12 @@ impl<S: RowStep<L>, const L: usize> WideWork for Piece<'_, S, L> {
     const IS_WIDE: bool = L > 1;
     #[inline(always)]
     fn run<R: Rows>(self, rows: &R) {
-        self.step.begin_chunk(self.range.clone(), self.range.start - self.first);
-        for i in self.range {
-            self.step.step(rows, i, i - self.first, self.out);
+        for start in self.range.clone().step_by(AHEAD) {
+            let some = start..(start + AHEAD).min(self.range.end);
+            self.step.begin(some.clone(), start - self.first);
+            for i in some {
+                self.step.step(rows, i, i - self.first, self.out);
+            }
         }
     }
 }

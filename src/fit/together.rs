@@ -9,6 +9,8 @@ pub const TOGETHER: usize = 16;
 
 /// What is done with each row, for several successive ones at once.
 pub trait OfRows<const K: usize> {
+    /// Whether several rows at once fill registers that one does not.
+    const GAINS: bool = true;
     /// Does it for `N` rows from the `i`-th on, and adds to the sums.
     fn add<const N: usize>(&mut self, i: usize, sums: &mut [f64; K]);
 }
@@ -23,7 +25,7 @@ impl<W: OfRows<K>, const K: usize> Loop for Together<W, K> {
     fn run(self) -> [f64; K] {
         let Self(mut work, rows) = self;
         let (mut sums, mut i) = ([0.0; K], rows.start);
-        while i + TOGETHER <= rows.end {
+        while W::GAINS && i + TOGETHER <= rows.end {
             work.add::<TOGETHER>(i, &mut sums);
             i += TOGETHER;
         }

@@ -50,26 +50,26 @@ pub struct SmoothedHinge<'a> {
     pub sigma: f64,
 }
 
-impl SmoothedHinge<'_> {
-    #[inline(always)]
-    fn unclipped(&self, i: usize, m: f64) -> f64 {
-        self.alpha[i] + self.sigma * self.cost[i] * (1.0 - m)
-    }
-}
-
 impl<const L: usize> Objective<L> for SmoothedHinge<'_> {
     /// Of the first lane; the others are 0.
     #[inline(always)]
     fn all(&self, i: usize, z: &[f64; L]) -> [[f64; L]; 3] {
-        let m = self.y[i] * z[0];
-        let unclipped = self.unclipped(i, m);
-        let t = unclipped.clamp(0.0, self.cost[i]);
-        let moved = t - self.alpha[i];
-        let mut terms = [[0.0; L]; 3];
-        terms[0][0] = t * (1.0 - m) - moved * moved / (2.0 * self.sigma * self.cost[i]);
-        terms[1][0] = -self.y[i] * t;
-        let is_inside = 0.0 < unclipped && unclipped < self.cost[i];
-        terms[2][0] = if is_inside { self.sigma * self.cost[i] } else { 0.0 };
+        let terms = self.all_of(i, &[*z]);
+        terms.map(|[term]| term)
+    }
+    #[inline(always)]
+    fn all_of<const N: usize>(&self, i: usize, z: &[[f64; L]; N]) -> [[[f64; L]; N]; 3] {
+        let (y, cost, alpha) = (&self.y[i..i + N], &self.cost[i..i + N], &self.alpha[i..i + N]);
+        let mut terms = [[[0.0; L]; N]; 3];
+        for n in 0..N {
+            let (c, short, width) = (cost[n], 1.0 - y[n] * z[n][0], self.sigma * cost[n]);
+            let unclipped = alpha[n] + width * short;
+            let t = unclipped.max(0.0).min(c);
+            let moved = t - alpha[n];
+            terms[0][n][0] = t * short - moved * moved / (2.0 * width);
+            terms[1][n][0] = -y[n] * t;
+            terms[2][n][0] = if 0.0 < unclipped && unclipped < c { width } else { 0.0 };
+        }
         terms
     }
 }

@@ -1,7 +1,7 @@
 //! Backtracking line searches of several lanes side by side, on decision values only (GalliLin21).
 
 use crate::Result;
-use crate::fit::objective::{DecisionValues, Objective, sum_terms};
+use crate::fit::objective::{Along, Objective, sum_terms};
 use crate::fit::stop::ROUNDING;
 use crate::fit::sweep::for_chunks;
 
@@ -76,7 +76,7 @@ pub fn losses<O: Objective<L>, const L: usize>(
     step_z: &[[f64; L]],
     lengths: &[f64; L],
 ) -> [f64; L] {
-    let [losses] = sum_terms(objective, DecisionValues::Along(z, step_z, *lengths), |_, [value, ..]| [value]);
+    let [losses] = sum_terms(objective, Along(z, step_z, *lengths), |_, [value, ..]| [value]);
     losses
 }
 

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::fit::objective::{DecisionValues, Objective, TermSum, each_terms};
+use crate::fit::objective::{Here, Objective, OfTerms, TermSum, each_terms};
 use crate::fit::sweep::{ROW_CHUNK, RowStep, Sweep, for_chunks};
 use crate::matrix::Rows;
-use crate::matrix::simd::{self, Loop, Wide, WideWork};
+use crate::matrix::simd::{Wide, WideWork};
 use crate::{memory, parallel};
 
 /// Adds `f_i'(z_i) x_i`, keeps curvatures and losses. Rows of slope 0 in all lanes are not read.
@@ -20,69 +20,71 @@ pub struct Slopes<'s, O, const L: usize> {
     pub curvature: &'s mut [[f64; L]],
     /// Slopes of the part, to be written.
     pub slopes: Option<&'s mut [[f64; L]]>,
-    /// Sum of the losses of all chunks so far.
-    pub loss: [f64; L],
-    /// Slopes of the present chunk.
-    pub chunk: Vec<[f64; L]>,
-    /// Where it begins in the part.
+    /// Losses of the rows so far.
+    pub loss: TermSum<L>,
+    /// Slopes of the rows that come next, in a single lane,
+    pub ahead: Vec<[f64; L]>,
+    /// and where these begin in the part.
     pub first: usize,
     /// Rows read.
     pub read: usize,
 }
 
 impl<O: Objective<L>, const L: usize> RowStep<L> for Slopes<'_, O, L> {
+    /// Several lanes fill a register by themselves: their terms are computed as the row is read.
     #[inline(always)]
     fn step<R: Rows>(&mut self, rows: &R, i: usize, k: usize, out: &mut [[f64; L]]) {
-        let slope = &self.chunk[k - self.first];
-        if !is_zero(slope) {
+        let slope = if L == 1 {
+            self.ahead[k - self.first]
+        } else {
+            let [value, slope, bend] = self.objective.all(i, &self.z[i]);
+            self.loss.add(i, &[value]);
+            self.curvature[k] = bend;
+            if let Some(slopes) = &mut self.slopes {
+                slopes[k] = slope;
+            }
+            slope
+        };
+        if !is_zero(&slope) {
             self.read += 1;
-            rows.add_lanes(i, slope, out);
+            rows.add_lanes(i, &slope, out);
         }
     }
 
-    fn begin_chunk(&mut self, rows: Range<usize>, k: usize) {
-        let here = k..k + rows.len();
-        self.first = k;
-        self.chunk.resize(rows.len(), [0.0; L]);
-        let loss = simd::run(ChunkTerms {
-            objective: self.objective,
-            z: self.z,
-            rows,
-            curvature: &mut self.curvature[here.clone()],
-            slopes: &mut self.chunk,
-        });
-        for l in 0..L {
-            self.loss[l] += loss[l];
+    #[inline(always)]
+    fn begin(&mut self, rows: Range<usize>, k: usize) {
+        if L > 1 {
+            return;
         }
+        let (first, here) = (rows.start, k..k + rows.len());
+        self.first = k;
+        self.ahead.resize(rows.len(), [0.0; L]);
+        let (curvature, slopes) = (&mut self.curvature[here.clone()], &mut self.ahead[..]);
+        let mut ahead = TermsAhead { first, curvature, slopes, loss: &mut self.loss };
+        each_terms(self.objective, Here(self.z), rows, &mut ahead);
         if let Some(slopes) = &mut self.slopes {
-            slopes[here].copy_from_slice(&self.chunk);
+            slopes[here].copy_from_slice(&self.ahead);
         }
     }
 }
 
-/// Slopes and curvatures of a chunk, and the sum of its losses.
-struct ChunkTerms<'s, O, const L: usize> {
-    objective: &'s O,
-    z: &'s [[f64; L]],
-    rows: Range<usize>,
+/// Slopes and curvatures of the rows from `first` on, and their losses.
+struct TermsAhead<'s, const L: usize> {
+    first: usize,
     curvature: &'s mut [[f64; L]],
     slopes: &'s mut [[f64; L]],
+    loss: &'s mut TermSum<L>,
 }
 
-impl<O: Objective<L>, const L: usize> Loop for ChunkTerms<'_, O, L> {
-    type Output = [f64; L];
-    const IS_WIDE: bool = true;
+impl<const L: usize> OfTerms<L> for TermsAhead<'_, L> {
     #[inline(always)]
-    fn run(self) -> [f64; L] {
-        let Self { objective, z, rows, curvature, slopes } = self;
-        let (mut sum, start) = (TermSum::default(), rows.start);
-        each_terms(objective, DecisionValues::Here(z), rows, |i, _, [value, slope, bend]| {
-            let here = i - start..i - start + value.len();
-            curvature[here.clone()].copy_from_slice(bend);
-            slopes[here].copy_from_slice(slope);
-            sum.add(value);
-        });
-        sum.total()
+    fn take<const N: usize>(&mut self, i: usize, _: &[[f64; L]; N], terms: &[[[f64; L]; N]; 3]) {
+        let ([value, slope, bend], k) = (terms, i - self.first);
+        let (slopes, curvature) = (&mut self.slopes[k..k + N], &mut self.curvature[k..k + N]);
+        for n in 0..N {
+            (slopes[n], curvature[n]) = (slope[n], bend[n]);
+        }
+        self.loss.add(i, value);
     }
 }
 

@@ -15,7 +15,7 @@ use super::preconditioner::Gram;
 use crate::Result;
 use crate::fit::intercept;
 use crate::fit::monitor::Monitor;
-use crate::fit::objective::{DecisionValues, Objective, sum_terms};
+use crate::fit::objective::{Here, Objective, TermSum, sum_terms};
 use crate::fit::routes::HESSIAN_ANEW;
 use crate::fit::sweep::{Sweep, for_chunks, split};
 use crate::matrix::Rows;
@@ -285,8 +285,8 @@ impl<O: Objective<L>, const L: usize> TermPasses<O, L> for RowState<'_, L> {
                 z,
                 curvature,
                 slopes,
-                loss: [0.0; L],
-                chunk: Vec::new(),
+                loss: TermSum::default(),
+                ahead: Vec::new(),
                 first: 0,
                 read: 0,
             })
@@ -294,8 +294,9 @@ impl<O: Objective<L>, const L: usize> TermPasses<O, L> for RowState<'_, L> {
         let steps = self.sweep.scatter(h, steps);
         let mut loss = [0.0; L];
         for step in &steps {
+            let part = step.loss.total();
             for l in 0..L {
-                loss[l] += step.loss[l];
+                loss[l] += part[l];
             }
         }
         Ok(LossSums { loss, read: steps.iter().map(|s| s.read).sum() })
@@ -306,11 +307,10 @@ impl<O: Objective<L>, const L: usize> TermPasses<O, L> for RowState<'_, L> {
     }
 
     fn decide_anew(&mut self, terms: &O, w: &Block<L>) -> Result<[[f64; L]; 2]> {
-        let [old] =
-            sum_terms(terms, DecisionValues::Here(&self.z), |z, [value, slope, _]| [value - slope * z]);
+        let [old] = sum_terms(terms, Here(&self.z), |z, [value, slope, _]| [value - slope * z]);
         self.sweep.decisions(w, &mut self.step_z);
         self.monitor.poll()?;
-        let [new] = sum_terms(terms, DecisionValues::Here(&self.step_z), |_, [value, ..]| [value]);
+        let [new] = sum_terms(terms, Here(&self.step_z), |_, [value, ..]| [value]);
         std::mem::swap(&mut self.z, &mut self.step_z);
         Ok([old, new])
     }
