@@ -7,7 +7,7 @@
 use crate::fit::Certificate;
 use crate::fit::certificate::{Extent, UNIT};
 use crate::fit::intercept::{hinge_optimum_of, smooth_shift};
-use crate::fit::objective::{Moved, Objective, sum_terms};
+use crate::fit::objective::{Objective, Shifted, sum_terms};
 use crate::fit::sweep::sum;
 use crate::loss::Loss;
 use crate::memory;
@@ -144,7 +144,7 @@ pub fn best<L: Loss>(loss: L, decisions: Decisions) -> (f64, f64) {
     if loss.is_smooth() {
         let objective = Signed { loss, signed: &signed };
         let [b] = smooth_shift(&objective, f.as_chunks().0);
-        let [[losses]] = sum_terms(&objective, Moved(f.as_chunks().0, [b]), |_, [value, ..]| [value]);
+        let [[losses]] = sum_terms(&objective, Shifted(f.as_chunks().0, [b]), |_, [value, ..]| [value]);
         return (b, losses);
     }
     // The kinks take the place of both lists.

@@ -5,7 +5,7 @@
 
 use std::convert::Infallible;
 
-use super::objective::{Moved, Objective, Weighted, sum_terms};
+use super::objective::{Objective, Shifted, Weighted, sum_terms};
 use crate::loss::Loss;
 use crate::memory::CollectLarge;
 
@@ -28,7 +28,7 @@ pub fn slopes_at<O: Objective<L>, const L: usize>(
     z: &[[f64; L]],
     shifts: &[f64; L],
 ) -> [[f64; L]; 3] {
-    sum_terms(objective, Moved(z, *shifts), |_, [_, slope, bend]| [slope, bend, slope.abs()])
+    sum_terms(objective, Shifted(z, *shifts), |_, [_, slope, bend]| [slope, bend, slope.abs()])
 }
 
 /// [`smooth_shift`] where somebody else has the rows, to the relative derivative `exact`; `sums` gives

@@ -16,8 +16,8 @@
 //! * [`penalised`]: absolute values of the weights, bounds, factors for columns;
 //! * [`objective`]: the row terms of an objective; [`stop`]: when a Newton fit ends; [`intercept`]: exact
 //!   minimisation over the intercept alone;
-//! * [`sweep`]: parallel passes over the rows with a fixed order of summation; [`together`]: loops over several
-//!   rows at once;
+//! * [`sweep`]: parallel passes over the rows with a fixed order of summation; [`together`]: loops over
+//!   several rows at once;
 //! * [`certificate`]: what is proved of a solution on given rows, with [`compensated`] sums; [`presolved`]: a
 //!   fit by way of packed columns.
 

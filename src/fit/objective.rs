@@ -71,7 +71,7 @@ pub struct Here<'a, const L: usize>(pub &'a [[f64; L]]);
 
 /// These, moved by so much.
 #[derive(Clone, Copy)]
-pub struct Moved<'a, const L: usize>(pub &'a [[f64; L]], pub [f64; L]);
+pub struct Shifted<'a, const L: usize>(pub &'a [[f64; L]], pub [f64; L]);
 
 /// These, so many steps away.
 #[derive(Clone, Copy)]
@@ -89,7 +89,7 @@ impl<const L: usize> DecisionValues<L> for Here<'_, L> {
     }
 }
 
-impl<const L: usize> DecisionValues<L> for Moved<'_, L> {
+impl<const L: usize> DecisionValues<L> for Shifted<'_, L> {
     fn n_rows(&self) -> usize {
         self.0.len()
     }
@@ -312,7 +312,7 @@ mod tests {
             let (y, cost) = (&y[..], &cost[..]);
             let logistic = || Weighted { loss: Logistic, y, cost };
             check(&logistic(), Here(&z), &z);
-            check(&logistic(), Moved(&z, [length]), &moved);
+            check(&logistic(), Shifted(&z, [length]), &moved);
             check(&Weighted { loss: SquaredHinge, y, cost }, Along(&z, &step, [length]), &along);
             check(&Weighted { loss: ModifiedHuber, y, cost }, Here(&z), &z);
             let corner_cost: Vec<f64> = cost.iter().map(|c| c + 0.5).collect();

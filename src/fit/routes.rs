@@ -146,9 +146,9 @@ pub const EASY_LOGISTIC: f64 = 1e-3;
 pub const EASY_FROM: f64 = 2.0;
 /// Rows from which that mean is estimated.
 pub const EASY_SAMPLE: usize = 4096;
-/// Mean of `c_i |x_i|^2`, if not below 1, times the entries per column, from which a fit with the hinge begins
-/// with its sequence of smooth problems, where steps are factorised for fewer than [`DEAR`] passes. Seconds by
-/// descent, which hands over where it is slow ([`PATIENCE_DIRECT`]), and by the sequence at once:
+/// Mean of `c_i |x_i|^2`, if not below 1, times the entries per column, from which a fit with the hinge
+/// begins with its sequence of smooth problems, where steps are factorised for fewer than [`DEAR`] passes.
+/// Seconds by descent, which hands over where it is slow ([`PATIENCE_DIRECT`]), and by the sequence at once:
 ///
 /// ```text
 ///                     mean      times            1e-2           1e-4     1e-2, free     1e-4, free

@@ -11,9 +11,10 @@ use crate::memory;
 /// Rows that are summed in registers: packed, 800 columns of them fit into a second-level cache of 1 MB.
 pub const DEPTH: usize = 64;
 
-/// Lines of the matrix whose sums, of eight columns, are in registers at a time. Billions of products a second of
-/// one core (EPYC, 29, 55 and 501 columns) with two 8.2, 10, 15 by AVX2, with four 9.7, 12, 20 by AVX2 and 10, 13,
-/// 18 by AVX-512, with eight 2.6, 3.2, 3.9 and 0.9, 1.1, 1.3, as the compiler leaves registers there.
+/// Lines of the matrix whose sums, of eight columns, are in registers at a time. Billions of products a
+/// second of one core (EPYC, 29, 55 and 501 columns) with two 8.2, 10, 15 by AVX2, with four 9.7, 12, 20 by
+/// AVX2 and 10, 13, 18 by AVX-512, with eight 2.6, 3.2, 3.9 and 0.9, 1.1, 1.3, as the compiler leaves
+/// registers there.
 const HEIGHT: usize = 4;
 
 /// Rows that wait to be added to the lower triangle of a matrix.

@@ -105,6 +105,7 @@ ENDED_ELSEWHERE = (
     "LogisticRegression labels",
     "LogisticRegression stream",
     "LogisticRegressionCV",
+    "SubgradientSVC",
     "logistic",  # the checkpoint
 )
 UNCHANGED = "a search that looks further before it keeps a solution for a larger C changes them"

@@ -428,6 +428,7 @@ def test_synthetic_documents(compare):
         ("growth.py", ["--largest", "1e6", "--losses", "squared_hinge"], 4),
         ("reader.py", ["--sets", "zipf-1e5", "--repeat", "1"], 4),
         ("presolve_cost.py", ["--sets", "zipf-1e6", "--repeat", "1"], 2),
+        ("dense.py", ["--sets", "generated", "--scales", "10"], 4),
         ("store_solvers.py", ["--sets", "generated", "--losses", "logistic", "--tols", "1e-2"], 2),
         ("store_solvers.py", ["--sets", "generated", "--losses", "logistic", "--search"], 1),
     ],
