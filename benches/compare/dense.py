@@ -1,8 +1,9 @@
 """Fits of the logistic loss on dense rows of few columns: ours beside scikit-learn's newton-cholesky.
 
-Both on one thread, C-ordered arrays in single precision, free intercept. ``error`` is how far the objective is above the
-best one found, relative to it, computed from the weights in double precision; ``ratio`` is the time of scikit-learn over
-that of our quickest fit which is as close, or within 1e-6. ``normal`` is made up: 1,000,000 rows of 28 normal numbers.
+Both on one thread, C-ordered arrays in single precision, free intercept. ``error`` is how far the objective is above
+the best one found, relative to it, computed from the weights in double precision; ``ratio`` is the time of scikit-learn
+over that of our quickest fit which is as close, or within 1e-6. ``normal`` is made up: 1,000,000 rows of 28 normal
+numbers.
 
     OPENBLAS_NUM_THREADS=1 python benches/compare/dense.py --sets covtype,mnist,normal --output table.csv
 """
@@ -83,7 +84,8 @@ def measure(name: str, scales: list[float], report: Report) -> None:
         for key in models:
             solver, tol = key
             ratio = seconds[rival] / min(as_close) if solver != "hinge" and as_close else np.nan
-            report.add(set=name, C_norm=scale, solver=solver, tol=tol, seconds=seconds[key], error=error[key], ratio=ratio)
+            row = {"solver": solver, "tol": tol, "seconds": seconds[key], "error": error[key], "ratio": ratio}
+            report.add(set=name, C_norm=scale, **row)
 
 
 def main() -> None:

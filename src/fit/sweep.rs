@@ -18,7 +18,7 @@ use crate::parallel;
 /// Rows per task where each row yields one entry.
 pub const ROW_CHUNK: usize = 2048;
 /// Rows of which a step is told at once: what it computes of them stays in the first-level cache.
-const AHEAD: usize = 128;
+pub const AHEAD: usize = 128;
 /// Numbers per task of an elementwise vector operation.
 const VECTOR_CHUNK: usize = 32_768;
 /// Upper limit for the number of private vectors in a scattering pass.
@@ -201,7 +201,7 @@ fn cut(design: &Design<'_>) -> Vec<Range<usize>> {
     let (n, nnz) = (design.n_rows(), design.nnz());
     let least = ENTRIES_PER_COLUMN.saturating_mul(design.n_cols()).max(PART_ENTRIES);
     let count = (nnz / least).clamp(1, MAX_PARTS).min(n.max(1));
-    if count == 1 { vec![0..n] } else { design.visit(Cuts { count, nnz }) }
+    design.visit(Cuts { count, nnz })
 }
 
 /// Cuts rows of so many entries into so many parts.
