@@ -798,7 +798,7 @@ mod tests {
             let y: Vec<f64> = share.iter().map(|s| if *s > 0.4 { 1.0 } else { -1.0 }).collect();
             let price = |i: usize| {
                 let a = alpha[i];
-                2.0 * Logistic.dual_term(cost[i], 0.5 * a).max(0.0) / a + margins[i].abs() + errors[i]
+                2.0 * Logistic.dual_term(cost[i], 0.5 * a).max(0.0) / a + (margins[i].abs() + errors[i])
             };
             let able = (0..alpha.len()).filter(|&i| y[i] * excess > 0.0 && alpha[i] >= 2.0 * delta);
             // A variable of 0 has no price.
