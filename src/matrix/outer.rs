@@ -33,17 +33,27 @@ pub struct OuterSum {
 }
 
 impl OuterSum {
-    /// For rows of `d` columns.
+    /// For rows of `d` columns; has no memory before the first one.
     pub fn new(d: usize) -> Self {
         let n_lines = d.div_ceil(LINE).max(1);
-        let zeros = || memory::filled([0.0; LINE], n_lines * DEPTH);
-        Self { d, n_lines, rows: zeros(), scale: [0.0; DEPTH], waiting: 0, packed: zeros(), scaled: zeros() }
+        let (rows, packed, scaled) = (Vec::new(), Vec::new(), Vec::new());
+        Self { d, n_lines, rows, scale: [0.0; DEPTH], waiting: 0, packed, scaled }
+    }
+
+    #[cold]
+    fn make_room(&mut self) {
+        for lines in [&mut self.rows, &mut self.packed, &mut self.scaled] {
+            *lines = memory::filled([0.0; LINE], self.n_lines * DEPTH);
+        }
     }
 
     /// Adds `scale` times the product of a row with itself, now or later; `write` adds the row to the zeros
     /// that it is given. `lower` has full rows of as many numbers as there are columns.
     #[inline(always)]
     pub fn add(&mut self, lower: &mut [f64], scale: f64, write: impl FnOnce(&mut [f64])) {
+        if self.rows.is_empty() {
+            self.make_room();
+        }
         let row = &mut self.rows[self.waiting * self.n_lines..][..self.n_lines];
         write(&mut row.as_flattened_mut()[..self.d]);
         self.scale[self.waiting] = scale;
