@@ -52,16 +52,10 @@ def rows(name: str) -> tuple[np.ndarray, np.ndarray]:
     return task.X.toarray(order="C").astype(np.float32), np.where(task.y == task.classes[0], 1.0, -1.0)
 
 
-def objective(X: np.ndarray, y: np.ndarray, C: float, w: np.ndarray, b: float) -> float:
-    """The objective at weights, some rows in double precision at a time."""
-    pieces = range(0, len(X), 10_000)
-    decisions = np.concatenate([X[start : start + 10_000].astype(np.float64) @ w for start in pieces]) + b
-    return 0.5 * float(w @ w) + C * float(problems.LOSSES["logistic"](y * decisions).sum())
-
-
 def measure(name: str, scales: list[float], report: Report) -> None:
     """Rows of a set."""
     X, y = rows(name)
+    problem = problems.Problem(name, X, y)
     norm = float(np.square(X, dtype=np.float64).sum() / len(X))
     for scale in scales:
         C = scale / norm
@@ -75,8 +69,8 @@ def measure(name: str, scales: list[float], report: Report) -> None:
                 model.fit(X, y)
                 found.append(time.perf_counter() - start)
             seconds[key] = min(found)
-            w = np.ravel(model.coef_).astype(np.float64)
-            objectives[key] = objective(X, y, C, w, float(np.ravel(model.intercept_)[0]))
+            w, b = np.ravel(model.coef_).astype(np.float64), float(np.ravel(model.intercept_)[0])
+            objectives[key] = problem.objective("logistic", C, "free", w, b)
         best = min(objectives.values())
         error = {key: objective / best - 1.0 for key, objective in objectives.items()}
         rival = ("newton-cholesky", 1e-4)

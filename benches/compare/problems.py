@@ -35,11 +35,11 @@ class Problem:
     """A binary set: the matrix as users have it, and on demand a float64 copy for the objective."""
 
     name: str
-    X: sp.csr_matrix
+    X: sp.csr_matrix | np.ndarray
     y: np.ndarray
 
     @cached_property
-    def exact(self) -> sp.csr_matrix:
+    def exact(self) -> sp.csr_matrix | np.ndarray:
         """The matrix in float64."""
         return self.X.astype(np.float64)
 

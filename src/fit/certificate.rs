@@ -44,11 +44,10 @@ use super::checks::finite;
 use super::compensated::CompensatedSum;
 use super::monitor::Monitor;
 use super::problem::{Certificate, Evidence, Intercept, Problem, Solution};
-use super::sweep::{ROW_CHUNK, Sweep, dot, sum, sum_pieces};
-use super::together::{OfRows, Together};
+use super::sweep::{ROW_CHUNK, Sweep, dot, sum};
+use super::together::{OfRows, entries, sum_rows};
 use crate::loss::{Loss, LossKind, with_loss};
 use crate::matrix::design::Design;
-use crate::matrix::simd;
 use crate::matrix::{Pass, Rows};
 use crate::memory::CollectLarge;
 use crate::{Result, memory, parallel};
@@ -391,10 +390,8 @@ pub struct Ball {
 impl RowTotals {
     /// Of rows with these costs, dual variables, margins and errors of the margins.
     pub fn of<L: Loss>(loss: L, cost: &[f64], alpha: &[f64], margins: &[f64], errors: &[f64]) -> Self {
-        let [losses, terms, slack, size, alpha] = sum_pieces(alpha.len(), ROW_CHUNK, |rows| {
-            simd::run(Together(TotalsOfRows { loss, cost, alpha, margins, errors }, rows)).map(|sum| [sum])
-        })
-        .map(|[sum]| sum);
+        let work = || TotalsOfRows { loss, cost, alpha, margins, errors };
+        let [losses, terms, slack, size, alpha] = sum_rows(alpha.len(), work);
         Self { losses, terms, slack, size, alpha }
     }
 
@@ -424,11 +421,8 @@ struct TotalsOfRows<'s, L> {
 impl<L: Loss> OfRows<5> for TotalsOfRows<'_, L> {
     #[inline(always)]
     fn add<const N: usize>(&mut self, i: usize, sums: &mut [f64; 5]) {
-        let (mut c, mut a, mut m, mut e) = ([0.0; N], [0.0; N], [0.0; N], [0.0; N]);
-        c.copy_from_slice(&self.cost[i..i + N]);
-        a.copy_from_slice(&self.alpha[i..i + N]);
-        m.copy_from_slice(&self.margins[i..i + N]);
-        e.copy_from_slice(&self.errors[i..i + N]);
+        let (c, a): ([f64; N], [f64; N]) = (entries(self.cost, i), entries(self.alpha, i));
+        let (m, e): ([f64; N], [f64; N]) = (entries(self.margins, i), entries(self.errors, i));
         let mut least = [0.0; N];
         for k in 0..N {
             least[k] = least_margin(m[k], e[k]);
@@ -449,9 +443,7 @@ impl<L: Loss> OfRows<5> for TotalsOfRows<'_, L> {
 
 /// `sum_i h_i(a_i)`.
 pub fn dual_terms<L: Loss>(loss: L, cost: &[f64], alpha: &[f64]) -> f64 {
-    let [[total]] = sum_pieces(alpha.len(), ROW_CHUNK, |rows| {
-        simd::run(Together(DualTerms { loss, cost, alpha }, rows)).map(|sum| [sum])
-    });
+    let [total] = sum_rows(alpha.len(), || DualTerms { loss, cost, alpha });
     total
 }
 
@@ -465,10 +457,8 @@ struct DualTerms<'s, L> {
 impl<L: Loss> OfRows<1> for DualTerms<'_, L> {
     #[inline(always)]
     fn add<const N: usize>(&mut self, i: usize, [sum]: &mut [f64; 1]) {
-        let (mut c, mut a) = ([0.0; N], [0.0; N]);
-        c.copy_from_slice(&self.cost[i..i + N]);
-        a.copy_from_slice(&self.alpha[i..i + N]);
-        for term in self.loss.dual_terms_closely(&c, &a) {
+        let terms: [f64; N] = self.loss.dual_terms_closely(&entries(self.cost, i), &entries(self.alpha, i));
+        for term in terms {
             *sum += term;
         }
     }

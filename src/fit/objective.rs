@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::sweep::{ROW_CHUNK, sum_pieces};
-use super::together::{OfRows, TOGETHER, Together};
+use super::together::{OfRows, TOGETHER, Together, entries};
 use crate::loss::Loss;
 use crate::matrix::simd;
 
@@ -67,7 +67,7 @@ pub trait DecisionValues<const L: usize>: Copy + Sync {
 
 /// These.
 #[derive(Clone, Copy)]
-pub struct Here<'a, const L: usize>(pub &'a [[f64; L]]);
+pub struct Unmoved<'a, const L: usize>(pub &'a [[f64; L]]);
 
 /// These, moved by so much.
 #[derive(Clone, Copy)]
@@ -77,15 +77,13 @@ pub struct Shifted<'a, const L: usize>(pub &'a [[f64; L]], pub [f64; L]);
 #[derive(Clone, Copy)]
 pub struct Along<'a, const L: usize>(pub &'a [[f64; L]], pub &'a [[f64; L]], pub [f64; L]);
 
-impl<const L: usize> DecisionValues<L> for Here<'_, L> {
+impl<const L: usize> DecisionValues<L> for Unmoved<'_, L> {
     fn n_rows(&self) -> usize {
         self.0.len()
     }
     #[inline(always)]
     fn rows<const N: usize>(&self, i: usize) -> [[f64; L]; N] {
-        let mut z = [[0.0; L]; N];
-        z.copy_from_slice(&self.0[i..i + N]);
-        z
+        entries(self.0, i)
     }
 }
 
@@ -95,7 +93,7 @@ impl<const L: usize> DecisionValues<L> for Shifted<'_, L> {
     }
     #[inline(always)]
     fn rows<const N: usize>(&self, i: usize) -> [[f64; L]; N] {
-        let mut z = Here(self.0).rows(i);
+        let mut z: [[f64; L]; N] = entries(self.0, i);
         for n in 0..N {
             for l in 0..L {
                 z[n][l] += self.1[l];
@@ -111,7 +109,7 @@ impl<const L: usize> DecisionValues<L> for Along<'_, L> {
     }
     #[inline(always)]
     fn rows<const N: usize>(&self, i: usize) -> [[f64; L]; N] {
-        let (mut z, step) = (Here(self.0).rows(i), &self.1[i..i + N]);
+        let (mut z, step): ([[f64; L]; N], _) = (entries(self.0, i), &self.1[i..i + N]);
         for n in 0..N {
             for l in 0..L {
                 z[n][l] += self.2[l] * step[n][l];
@@ -311,16 +309,16 @@ mod tests {
             let moved: Vec<[f64; 1]> = z.iter().map(|z| [z[0] + length]).collect();
             let (y, cost) = (&y[..], &cost[..]);
             let logistic = || Weighted { loss: Logistic, y, cost };
-            check(&logistic(), Here(&z), &z);
+            check(&logistic(), Unmoved(&z), &z);
             check(&logistic(), Shifted(&z, [length]), &moved);
             check(&Weighted { loss: SquaredHinge, y, cost }, Along(&z, &step, [length]), &along);
-            check(&Weighted { loss: ModifiedHuber, y, cost }, Here(&z), &z);
+            check(&Weighted { loss: ModifiedHuber, y, cost }, Unmoved(&z), &z);
             let corner_cost: Vec<f64> = cost.iter().map(|c| c + 0.5).collect();
             let corners = SmoothedHinge { y, cost: &corner_cost, alpha, sigma: 0.7 };
-            check(&corners, Here(&z), &z);
+            check(&corners, Unmoved(&z), &z);
             let two: Vec<[f64; 2]> = z.iter().zip(&along).map(|(z, a)| [z[0], a[0]]).collect();
             let both = Both(logistic(), Weighted { loss: SquaredHinge, y, cost });
-            check(&both, Here(&two), &two);
+            check(&both, Unmoved(&two), &two);
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use crate::matrix::simd::Loop;
+use super::sweep::{ROW_CHUNK, sum_pieces};
+use crate::matrix::simd::{self, Loop};
 
 /// Rows that are done together: two registers of numbers in double precision.
 pub const TOGETHER: usize = 16;
@@ -35,4 +36,18 @@ impl<W: OfRows<K>, const K: usize> Loop for Together<W, K> {
         }
         sums
     }
+}
+
+/// The sums over `n` rows of such work.
+pub fn sum_rows<W: OfRows<K>, const K: usize>(n: usize, work: impl Fn() -> W + Sync) -> [f64; K] {
+    sum_pieces(n, ROW_CHUNK, |rows| simd::run(Together(work(), rows)).map(|sum| [sum])).map(|[sum]| sum)
+}
+
+/// The entries of `N` rows from `i` on.
+///
+/// # Panics
+/// Where there are fewer.
+#[inline(always)]
+pub fn entries<T: Copy, const N: usize>(of_rows: &[T], i: usize) -> [T; N] {
+    *of_rows[i..].first_chunk().expect("as many rows")
 }

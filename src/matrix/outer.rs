@@ -70,6 +70,18 @@ impl OuterSum {
             simd::run(Flush { sum: self, lower });
         }
     }
+
+    /// Packs the rows that wait and leaves zeros in their place.
+    #[inline(always)]
+    fn pack(&mut self) {
+        let Self { n_lines, rows, scale, waiting, packed, scaled, .. } = self;
+        for (k, row) in rows.chunks_exact_mut(*n_lines).take(*waiting).enumerate() {
+            for (line, x) in row.iter_mut().enumerate() {
+                (packed[line * DEPTH + k], scaled[line * DEPTH + k]) = (*x, x.map(|x| scale[k] * x));
+                *x = [0.0; LINE];
+            }
+        }
+    }
 }
 
 /// [`OuterSum::flush`].
@@ -101,20 +113,6 @@ impl Loop for Flush<'_> {
             }
         }
         sum.waiting = 0;
-    }
-}
-
-impl OuterSum {
-    /// Packs the rows that wait and leaves zeros in their place.
-    #[inline(always)]
-    fn pack(&mut self) {
-        let Self { n_lines, rows, scale, waiting, packed, scaled, .. } = self;
-        for (k, row) in rows.chunks_exact_mut(*n_lines).take(*waiting).enumerate() {
-            for (line, x) in row.iter_mut().enumerate() {
-                (packed[line * DEPTH + k], scaled[line * DEPTH + k]) = (*x, x.map(|x| scale[k] * x));
-                *x = [0.0; LINE];
-            }
-        }
     }
 }
 

@@ -1,7 +1,6 @@
 //! Backtracking line searches of several lanes side by side, on decision values only (GalliLin21).
 
 use crate::Result;
-use crate::fit::objective::{Along, Objective, sum_terms};
 use crate::fit::stop::ROUNDING;
 use crate::fit::sweep::for_chunks;
 
@@ -67,17 +66,6 @@ pub fn lengths<const L: usize>(
         lengths[l] = if searching[l] { 0.0 } else { lengths[l] };
     }
     Ok(lengths)
-}
-
-/// Sums of the terms at decision values so many steps away.
-pub fn losses<O: Objective<L>, const L: usize>(
-    objective: &O,
-    z: &[[f64; L]],
-    step_z: &[[f64; L]],
-    lengths: &[f64; L],
-) -> [f64; L] {
-    let [losses] = sum_terms(objective, Along(z, step_z, *lengths), |_, [value, ..]| [value]);
-    losses
 }
 
 /// Goes so many steps.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::fit::objective::{Here, Objective, OfTerms, TermSum, each_terms};
+use crate::fit::objective::{Objective, OfTerms, TermSum, Unmoved, each_terms};
 use crate::fit::sweep::{ROW_CHUNK, RowStep, Sweep, for_chunks};
 use crate::matrix::Rows;
 use crate::matrix::simd::{Wide, WideWork};
@@ -61,7 +61,7 @@ impl<O: Objective<L>, const L: usize> RowStep<L> for Slopes<'_, O, L> {
         self.ahead.resize(rows.len(), [0.0; L]);
         let (curvature, slopes) = (&mut self.curvature[here.clone()], &mut self.ahead[..]);
         let mut ahead = TermsAhead { first, curvature, slopes, loss: &mut self.loss };
-        each_terms(self.objective, Here(self.z), rows, &mut ahead);
+        each_terms(self.objective, Unmoved(self.z), rows, &mut ahead);
         if let Some(slopes) = &mut self.slopes {
             slopes[here].copy_from_slice(&self.ahead);
         }

@@ -15,7 +15,7 @@ use super::preconditioner::Gram;
 use crate::Result;
 use crate::fit::intercept;
 use crate::fit::monitor::Monitor;
-use crate::fit::objective::{Here, Objective, TermSum, sum_terms};
+use crate::fit::objective::{Along, Objective, TermSum, Unmoved, sum_terms};
 use crate::fit::routes::HESSIAN_ANEW;
 use crate::fit::sweep::{Sweep, for_chunks, split};
 use crate::matrix::Rows;
@@ -303,14 +303,16 @@ impl<O: Objective<L>, const L: usize> TermPasses<O, L> for RowState<'_, L> {
     }
 
     fn losses(&mut self, terms: &O, lengths: &[f64; L]) -> Result<[f64; L]> {
-        Ok(line_search::losses(terms, &self.z, &self.step_z, lengths))
+        let at = Along(&self.z, &self.step_z, *lengths);
+        let [losses] = sum_terms(terms, at, |_, [value, ..]| [value]);
+        Ok(losses)
     }
 
     fn decide_anew(&mut self, terms: &O, w: &Block<L>) -> Result<[[f64; L]; 2]> {
-        let [old] = sum_terms(terms, Here(&self.z), |z, [value, slope, _]| [value - slope * z]);
+        let [old] = sum_terms(terms, Unmoved(&self.z), |z, [value, slope, _]| [value - slope * z]);
         self.sweep.decisions(w, &mut self.step_z);
         self.monitor.poll()?;
-        let [new] = sum_terms(terms, Here(&self.step_z), |_, [value, ..]| [value]);
+        let [new] = sum_terms(terms, Unmoved(&self.step_z), |_, [value, ..]| [value]);
         std::mem::swap(&mut self.z, &mut self.step_z);
         Ok([old, new])
     }

@@ -20,7 +20,7 @@ use super::{InMemory, Kept, Newton};
 use crate::Result;
 use crate::fit::dual::DualLoss;
 use crate::fit::monitor::Monitor;
-use crate::fit::objective::{Here, Weighted, sum_terms};
+use crate::fit::objective::{Unmoved, Weighted, sum_terms};
 use crate::fit::params::{Params, SolverKind};
 use crate::fit::problem::{Certificate, Evidence, Problem, Solution, Start, Status};
 use crate::fit::routes::{
@@ -350,7 +350,7 @@ impl Newton<'_, RowState<'_, 1>, 1> {
     fn fresh_value<T: Loss>(&mut self, objective: &Weighted<'_, T>) -> Result<f64> {
         self.refresh()?;
         let products = self.products(1.0);
-        let [[losses]] = sum_terms(objective, Here(&self.rows.z), |_, [value, ..]| [value]);
+        let [[losses]] = sum_terms(objective, Unmoved(&self.rows.z), |_, [value, ..]| [value]);
         Ok(0.5 * products[0].ww + losses)
     }
 

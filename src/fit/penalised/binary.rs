@@ -11,8 +11,8 @@ use super::smooth_part::{Losses, SmoothPart};
 use super::tiles;
 use crate::Result;
 use crate::fit::monitor::Monitor;
-use crate::fit::sweep::{ROW_CHUNK, sum_pieces};
-use crate::fit::together::{OfRows, Together};
+use crate::fit::sweep::ROW_CHUNK;
+use crate::fit::together::{OfRows, Together, entries, sum_rows};
 use crate::matrix::simd;
 use crate::memory::CollectLarge;
 use crate::parallel;
@@ -83,10 +83,7 @@ impl<S: SmoothTerms> SmoothPart for BinaryLosses<'_, S> {
 
     fn dual_terms(&self, slope: &[f64], scale: f64) -> [f64; 2] {
         let (smooth, cost) = (self.smooth, self.problem.cost);
-        let [terms, sizes] = sum_pieces(slope.len(), ROW_CHUNK, |rows| {
-            simd::run(Together(DualTerms { smooth, cost, a: slope, scale }, rows)).map(|sum| [sum])
-        });
-        [terms[0], sizes[0]]
+        sum_rows(slope.len(), || DualTerms { smooth, cost, a: slope, scale })
     }
 
     fn model_slopes(&self, losses: &Losses, along: &[f64]) -> Option<Vec<f64>> {
@@ -115,9 +112,7 @@ impl<S: SmoothTerms> OfRows<1> for TermsOfRows<'_, S> {
     /// A row that is absent has no terms.
     #[inline(always)]
     fn add<const N: usize>(&mut self, i: usize, [sum]: &mut [f64; 1]) {
-        let mut z = [[0.0; 1]; N];
-        z.as_flattened_mut().copy_from_slice(&self.z[i..i + N]);
-        let mut terms = self.smooth.all_of(i, &z);
+        let mut terms = self.smooth.all_of::<N>(i, &entries(self.z.as_chunks().0, i));
         let cost = &self.cost[i..i + N];
         for term in &mut terms {
             for r in 0..N {
@@ -144,8 +139,7 @@ impl<S: SmoothTerms> OfRows<2> for DualTerms<'_, S> {
     /// A row that is absent has no terms.
     #[inline(always)]
     fn add<const N: usize>(&mut self, i: usize, sums: &mut [f64; 2]) {
-        let mut a = [0.0; N];
-        a.copy_from_slice(&self.a[i..i + N]);
+        let mut a: [f64; N] = entries(self.a, i);
         for a in &mut a {
             *a = self.scale * a.abs();
         }

@@ -27,11 +27,10 @@ use super::smooth_part::SmoothPart;
 use crate::fit::certificate::{DUAL_TERM, UNIT, chain, least_margin};
 use crate::fit::objective::Weighted;
 use crate::fit::problem::Certificate;
-use crate::fit::sweep::{ROW_CHUNK, sum, sum_pieces};
-use crate::fit::together::{OfRows, Together};
+use crate::fit::sweep::sum;
+use crate::fit::together::{OfRows, sum_rows};
 use crate::loss::Loss;
 use crate::matrix::columns::Columns;
-use crate::matrix::simd;
 use crate::memory;
 use crate::memory::CollectLarge;
 use crate::parallel;
@@ -116,10 +115,7 @@ pub fn certificate<L: Loss>(
     let (v, blurs) = slopes_in_doubt(coordinates, sums, |j, sums| slope_and_blur(problem, &signed, j, sums));
     let blur = |j: usize| blurs[j];
     let scale = scale(coordinates, &v, blur) * (1.0 - 8.0 * UNIT);
-    let [values, slack] = sum_pieces(n, ROW_CHUNK, |rows| {
-        simd::run(Together(LossesInDoubt { problem, loss, z: &z, doubt: &doubt }, rows)).map(|sum| [sum])
-    })
-    .map(|[sum]| sum);
+    let [values, slack] = sum_rows(n, || LossesInDoubt { problem, loss, z: &z, doubt: &doubt });
     let smooth_part = BinaryLosses { problem, smooth: &Weighted { loss, y, cost } };
     let [dual_terms, dual_size] = smooth_part.dual_terms(&alpha, scale);
     let [total] = sum(n, |i| [scale * alpha[i]]);

@@ -3,6 +3,7 @@
 
 use crate::fit::newton::hinge::SmoothedHinge;
 use crate::fit::objective::{Objective, Weighted};
+use crate::fit::together::entries;
 use crate::loss::Loss;
 
 /// Convex terms `f_i` with what a dual point and a Newton step ask of them.
@@ -24,9 +25,7 @@ pub trait SmoothTerms: Objective<1> {
 impl<T: Loss> SmoothTerms for Weighted<'_, T> {
     #[inline(always)]
     fn dual_terms<const N: usize>(&self, i: usize, a: &[f64; N]) -> [f64; N] {
-        let mut cost = [0.0; N];
-        cost.copy_from_slice(&self.cost[i..i + N]);
-        self.loss.dual_terms_closely(&cost, a)
+        self.loss.dual_terms_closely(&entries(self.cost, i), a)
     }
     fn largest_bend(&self, i: usize) -> f64 {
         self.cost[i] * self.loss.largest_curvature()

@@ -2,18 +2,13 @@
 
 use super::PenalisedClasses;
 use crate::fit::multinomial::softmax::ln_1p_positive;
-use crate::fit::sweep::{ROW_CHUNK, sum_pieces};
-use crate::fit::together::{OfRows, Together};
+use crate::fit::together::{OfRows, sum_rows};
 use crate::loss::elementary::ln_of_normal;
-use crate::matrix::simd;
 
 /// `c_i H(q_i)` of all rows in sum, and the sum of their sizes, for the distributions `q_i` with `scale`
 /// times the sizes of `a` over `c_i`: for a row's own class the size of `a` is what it has not.
 pub fn terms(problem: &PenalisedClasses<'_>, a: &[f64], scale: f64) -> [f64; 2] {
-    let [terms, sizes] = sum_pieces(problem.cost.len(), ROW_CHUNK, |rows| {
-        simd::run(Together(Entropies { problem, a, scale }, rows)).map(|sum| [sum])
-    });
-    [terms[0], sizes[0]]
+    sum_rows(problem.cost.len(), || Entropies { problem, a, scale })
 }
 
 struct Entropies<'s> {

@@ -4,7 +4,7 @@ use super::PenalisedClasses;
 use crate::fit::multinomial::softmax::ln_1p_positive;
 use crate::fit::penalised::smooth_part::Losses;
 use crate::fit::sweep::ROW_CHUNK;
-use crate::fit::together::{OfRows, Together};
+use crate::fit::together::{OfRows, Together, entries};
 use crate::loss::elementary::{exp_of_negatives, ln_of_normal};
 use crate::matrix::{kernels, simd};
 use crate::parallel;
@@ -48,8 +48,7 @@ impl OfRows<1> for ClassTermsOfRows<'_> {
         let Self { problem, z, first, slope, bend } = self;
         let PenalisedClasses { class, n_classes, cost, .. } = **problem;
         let (n, at) = (cost.len(), i - *first);
-        let mut c = [0.0; N];
-        c.copy_from_slice(&cost[i..i + N]);
+        let c: [f64; N] = entries(cost, i);
         let class = &class[i..i + N];
         let decisions = |k: usize| -> &[f64] { &z[k * n + i..k * n + i + N] };
         let (mut top, mut own) = ([f64::NEG_INFINITY; N], [0.0; N]);
