@@ -277,7 +277,11 @@ fn attempt<'a>(
     monitor: &'a dyn Monitor,
 ) -> Result<Solution> {
     let is_auto = params.solver == SolverKind::Auto;
-    let mut solver = if is_auto { choose_for_fit(problem, loss, params.tol) } else { params.solver };
+    let mut solver = match params.solver {
+        SolverKind::Auto if aim == Aim::Weights => choose(problem, loss),
+        SolverKind::Auto => choose_for_fit(problem, loss, params.tol),
+        solver => solver,
+    };
     let is_tried = is_auto && solver == SolverKind::Newton && start.w.is_none();
     let most_growth = if is_tried { most_growth(problem, loss, params.seed, monitor)? } else { None };
     if most_growth.is_some() {
