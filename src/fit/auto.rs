@@ -13,7 +13,7 @@ use super::problem::{Intercept, Problem, Solution, Start, Status};
 use super::routes::{
     DEAR, EASY, EASY_CHEAP, EASY_CHEAP_FREE, EASY_FREQUENT, EASY_FREQUENT_LOGISTIC, EASY_FROM, EASY_LOGISTIC,
     EASY_SAMPLE, GROWTH, GROWTH_LOGISTIC, HARD_HINGE, HARD_HINGE_FREE, LANE_ENTRIES, PATIENCE,
-    PATIENCE_DIRECT, TRIAL_LEFT,
+    PATIENCE_DIRECT, SLOW_LANE, TRIAL_LEFT,
 };
 use super::{certificate, dual, newton};
 use crate::loss::{Loss, LossKind, with_loss, with_smooth_loss};
@@ -67,6 +67,13 @@ fn sampled_diagonal(problem: &Problem<'_>) -> [f64; 2] {
     let n_sampled = sample.len() as f64;
     let mean = sample.map(|i| problem.cost[i] * plain.squared_norm(i)).sum::<f64>() / n_sampled;
     [mean, mean * plain.nnz() as f64 / plain.n_cols().max(1) as f64]
+}
+
+/// The solver that a search goes on with at larger values of `C`, after a fit from a solution that ended with
+/// `solver` and took so many visits of all rows.
+pub fn choose_next(problem: &Problem<'_>, loss: LossKind, solver: SolverKind, visits: f64) -> SolverKind {
+    let is_slow = visits > SLOW_LANE && !loss.is_smooth() && is_hard_hinge(problem);
+    if is_slow { SolverKind::Newton } else { solver }
 }
 
 /// Whether a descent of the hinge would take longer than smooth problems whose steps are factorised.
@@ -434,7 +441,9 @@ mod tests {
             let plain = Design { rows: &rows, ids: None, bias: 0.0 };
             let cost = vec![mean * n as f64 / (0..n).map(|i| plain.squared_norm(i)).sum::<f64>(); n];
             let problem = Problem { rows: &rows, ids: None, y: &y, cost: &cost, intercept };
-            [choose_for_fit(&problem, loss, 1e-4), choose(&problem, loss)]
+            let next = |visits| choose_next(&problem, loss, DualCd, visits);
+            let first = [choose_for_fit(&problem, loss, 1e-4), choose(&problem, loss)];
+            (first, [next(SLOW_LANE), next(SLOW_LANE + 1.0)])
         };
         let per_column = n as f64;
         for (intercept, least) in [
@@ -443,8 +452,12 @@ mod tests {
             (Intercept::Free, HARD_HINGE_FREE),
         ] {
             let least = (least / per_column).max(1.0);
-            assert_eq!(of_mean(LossKind::Hinge, intercept, 1.1 * least), [Newton, DualCd]);
-            assert_eq!(of_mean(LossKind::Hinge, intercept, 0.9 * least), [DualCd, DualCd]);
+            let hard = of_mean(LossKind::Hinge, intercept, 1.1 * least);
+            assert_eq!(hard, ([Newton, DualCd], [DualCd, Newton]));
+            let easy = of_mean(LossKind::Hinge, intercept, 0.9 * least);
+            assert_eq!(easy, ([DualCd, DualCd], [DualCd, DualCd]));
+            let [_, smooth] = of_mean(LossKind::SquaredHinge, intercept, 1.1 * least).1;
+            assert_eq!(smooth, DualCd);
         }
         // Steps that cannot be factorised.
         assert_eq!(chosen(20_000, LossKind::Hinge, Intercept::Free, 1e4), [DualCd, DualCd]);

@@ -33,6 +33,11 @@ pub struct OuterSum {
 }
 
 impl OuterSum {
+    /// The memory of one, from its first row on.
+    pub const fn bytes(d: usize) -> usize {
+        3 * d.div_ceil(LINE) * DEPTH * size_of::<[f64; LINE]>()
+    }
+
     /// For rows of `d` columns; has no memory before the first one.
     pub fn new(d: usize) -> Self {
         let n_lines = d.div_ceil(LINE).max(1);
@@ -162,6 +167,8 @@ mod tests {
                 }
             }
             sum.flush(&mut lower);
+            let taken = [&sum.rows, &sum.packed, &sum.scaled].map(|lines| size_of_val(&lines[..]));
+            prop_assert_eq!(taken.iter().sum::<usize>(), if n > 0 { OuterSum::bytes(d) } else { 0 });
             for i in 0..d {
                 for j in 0..d {
                     let sum: f64 = (0..n).map(|k| scale[k] * x[k * d + i] * x[k * d + j]).sum();

@@ -8,9 +8,9 @@
 //! **From descent to Newton.** With [`SolverKind::Auto`] a lane descends, and where that is slow Newton takes
 //! over for all values that follow: the larger `C`, the slower the descent. Searches with the hinge, five
 //! folds, seconds of one thread without this and with it (no link-time optimisation; up to `C` = 1024, 64
-//! from mnist on): a9a 4.3 and 3.7, w8a 109 and 12, ijcnn1 0.63 and 0.60, 200,000 x 28 16.5 and 15,
-//! mnist (a digit against the rest) 231 and 45, madelon 530 and 50, phishing_urls 24 and 21, imdb 15 and 14.
-//! Tried: Newton at once where a fit would begin with it ([`crate::fit::routes::HARD_HINGE`]), a9a 2.7, but
+//! from mnist on): a9a 4.3 and 2.6, w8a 109 and 12, ijcnn1 0.63 and 0.50, 200,000 x 28 16.5 and 15, covtype
+//! 42 and 31, mnist (a digit against the rest) 231 and 45, madelon 530 and 50, phishing_urls 24 and 21, imdb
+//! 15 and 14. Tried: Newton at once where a fit would begin with it ([`crate::fit::routes::HARD_HINGE`]),
 //! 200,000 x 28 20, since there an epoch from the scaled solution is enough at every `C`; a shorter patience,
 //! 8 and 20 or 5 and 10 visits, the same within noise. A first `sigma` by which the rows inside the box would
 //! cross it, or a tenth of that: 26 and 14 s on w8a, and three to five times the passes on flights.
@@ -52,6 +52,7 @@ pub struct DualSolution {
     start: Start,
     /// The dual value at the fit's `C`.
     dual: f64,
+    /// What the next fit begins with where [`SolverKind::Auto`] is asked for.
     solver: SolverKind,
 }
 
@@ -169,6 +170,10 @@ impl LaneAt<'_> {
         let decisions = self.setup.decisions(self.number, &w, intercept);
         let is_consistent = solution.is_consistent && !is_extended;
         let start = Start { w: Some((w, intercept)), alpha: Some(alpha), is_consistent };
+        let solver = match settings.params.solver {
+            SolverKind::Auto => auto::choose_next(&problem, settings.loss, solver, passes),
+            _ => solver,
+        };
         let kept = DualSolution { start, dual: certificate.dual, solver };
         let objective = accepted.objective(c);
         Ok(LaneFit { accepted, kept, passes, n_iter, is_converged, objective, decisions })

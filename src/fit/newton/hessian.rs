@@ -23,6 +23,11 @@ const MAX_PIECES: usize = 4;
 /// Rows between two polls of the cancel flag.
 const POLL_ROWS: usize = 1 << 12;
 
+/// What nearly dense rows take of memory beside the matrices, with all pieces at once.
+pub const fn waiting_bytes(d: usize) -> usize {
+    MAX_PIECES * OuterSum::bytes(d)
+}
+
 /// Lower triangle of `sum_i curvature[i] x_i x_i'`, summed over the parts of the sweep in order; rows of
 /// curvature 0 are not read. Meaningless if the sweep's monitor is cancelled: poll it afterwards.
 pub fn curvature_matrix<const L: usize>(sweep: &Sweep<'_, L>, curvature: &[f64]) -> Symmetric {
