@@ -431,6 +431,7 @@ def test_synthetic_documents(compare):
         ("dense.py", ["--sets", "generated", "--scales", "10"], 4),
         ("store_solvers.py", ["--sets", "generated", "--losses", "logistic", "--tols", "1e-2"], 2),
         ("store_solvers.py", ["--sets", "generated", "--losses", "logistic", "--search"], 1),
+        ("search_solvers.py", ["--sets", "generated", "--limit", "60"], 3),
     ],
 )
 def test_smaller_measurements(tmp_path, script, words, count):
