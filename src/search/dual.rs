@@ -13,7 +13,7 @@
 //! 15 and 14. Tried: Newton at once where a fit would begin with it ([`crate::fit::routes::HARD_HINGE`]),
 //! 200,000 x 28 20, since there an epoch from the scaled solution is enough at every `C`; a shorter patience,
 //! 8 and 20 or 5 and 10 visits, the same within noise. A first `sigma` by which the rows inside the box would
-//! cross it, or a tenth of that: 26 and 14 s on w8a, and three to five times the passes on flights.
+//! cross it, or a tenth of that: 26 and 14 s on w8a, and two to five times the passes on flights.
 //!
 //! **The exact end.** On separable data `L` is never quite zero although the solution ends to depend on `C`;
 //! see [`super::saturation`] for how it becomes one that is accepted up to the last `C` of the search.
