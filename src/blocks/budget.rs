@@ -15,7 +15,7 @@ use super::class_duals::PIECE;
 use super::duals::RUN;
 use super::settings::{BlockSettings, DualsIn, SoftmaxCut};
 use crate::fit::dual::active::{random, shuffle};
-use crate::fit::newton::hessian::waiting_bytes;
+use crate::fit::newton::hessian::step_bytes;
 use crate::fit::routes::MAX_CHOLESKY_COLUMNS;
 use crate::fit::{Intercept, penalised};
 use crate::matrix::arena::{ROW_BYTES, Width};
@@ -184,7 +184,7 @@ const NEWTON_BLOCKS: u64 = 6;
 const MOST_PARTS: u64 = 8;
 /// Share of the budget that these may take, and a matrix of all columns.
 const EXTRAS_SHARE: u64 = 8;
-/// Matrices of columns that making a preconditioner takes, and of classes for free intercepts.
+/// Matrices of classes that free intercepts take.
 const MATRICES: u64 = 7;
 /// Bytes of a row beside its entries and tables: lists of those that have a cost, sums and norms.
 pub const SOFTMAX_ROW: usize = 24 + 40;
@@ -235,7 +235,7 @@ impl Needs {
         let line = 8 * n_classes.next_multiple_of(LINE);
         let block = d * line as u64;
         let parts = (1 + extras / block.max(1)).min(MOST_PARTS);
-        let matrix = 8 * MATRICES * d * d + waiting_bytes(d as usize) as u64;
+        let matrix = step_bytes(d);
         let is_free = settings.intercept == Intercept::Free;
         let of_intercepts = if is_free { 8 * MATRICES * (n_classes * n_classes) as u64 } else { 0 };
         let has_room_for_matrix =

@@ -72,8 +72,8 @@ fn sampled_diagonal(problem: &Problem<'_>) -> [f64; 2] {
 /// The solver that a search goes on with at larger values of `C`, after a fit from a solution that ended with
 /// `solver` and took so many visits of all rows.
 pub fn choose_next(problem: &Problem<'_>, loss: LossKind, solver: SolverKind, visits: f64) -> SolverKind {
-    let is_slow = visits > SLOW_LANE && !loss.is_smooth() && is_hard_hinge(problem);
-    if is_slow { SolverKind::Newton } else { solver }
+    let may_be_slow = solver != SolverKind::Newton && !loss.is_smooth() && visits > SLOW_LANE;
+    if may_be_slow && is_hard_hinge(problem) { SolverKind::Newton } else { solver }
 }
 
 /// Whether a descent of the hinge would take longer than smooth problems whose steps are factorised.

@@ -269,44 +269,53 @@ mod tests {
         (x, ids)
     }
 
+    fn settings(loss: LossKind, intercept: Intercept, params: Params) -> SearchSettings {
+        SearchSettings { loss, intercept, params, multi_class: MultiClass::OneVsRest }
+    }
+
+    /// Calls `f` with the lanes of a search up to `last` on rows with labels and weights.
+    fn with_setup<T>(
+        (x, ids, weight): (&[f64], &[u32], &[f64]),
+        folds: &[Fold],
+        settings: &SearchSettings,
+        last: f64,
+        f: impl FnOnce(&LaneSetup<'_>) -> T,
+    ) -> T {
+        let rows = crate::matrix::Matrix::from(DenseView::new(x, ids.len(), COLUMNS).unwrap().0);
+        let labels = Labels { ids, n_classes: 2 };
+        let parts = parts(ids.len(), &labels, weight, folds).unwrap();
+        let (rows, labels, parts) = (&rows, &labels, &parts);
+        f(&LaneSetup { rows, labels, weight, parts, settings, last, monitor: &Silent })
+    }
+
     /// Runs the route over doublings up to `last`, and checks after each step, at that and every later value,
     /// that what the route promises about its solutions is true: their objective there is what it says, and
     /// within the gap of the optimum. Returns the value from which on nothing changes.
     fn check_promises(seed: u64, wrong: f64, loss: LossKind, intercept: Intercept) -> f64 {
         let (n, last) = (60, 4096.0);
         let (x, ids) = data(n, seed, wrong);
-        let view = crate::matrix::Matrix::from(DenseView::new(&x, n, COLUMNS).unwrap().0);
-        let labels = Labels { ids: &ids, n_classes: 2 };
         let all: Vec<u32> = (0..n as u32).collect();
         let folds = [
             Fold { train: all[..40].to_vec(), test: all[40..].to_vec() },
             Fold { train: all[10..].to_vec(), test: all[..10].to_vec() },
         ];
         let weight: Vec<f64> = (0..n).map(|i| 0.5 + (i % 3) as f64).collect();
-        let parts = parts(view.n_rows(), &labels, &weight, &folds).unwrap();
-        let settings = SearchSettings {
-            loss,
-            intercept,
-            params: Params { solver: SolverKind::DualCd, tol: TOL, max_iter: 100_000, seed },
-            multi_class: MultiClass::OneVsRest,
-        };
-        let (labels, weight) = (&labels, &weight[..]);
-        let setup = LaneSetup {
-            rows: &view,
-            labels,
-            weight,
-            parts: &parts,
-            settings: &settings,
-            last,
-            monitor: &Silent,
-        };
+        let params = Params { solver: SolverKind::DualCd, tol: TOL, max_iter: 100_000, seed };
+        let settings = settings(loss, intercept, params);
+        with_setup((&x, &ids, &weight), &folds, &settings, last, check_setup)
+    }
+
+    /// [`check_promises`] of a search.
+    fn check_setup(setup: &LaneSetup<'_>) -> f64 {
+        let SearchSettings { loss, intercept, .. } = *setup.settings;
+        let last = setup.last;
         let optimum = |k: usize, c: f64| {
             let (y, cost) = (setup.signs(k), setup.part(k).weight.iter().map(|v| c * v).collect::<Vec<_>>());
             let problem: Problem<'_> = setup.problem(k, &y, &cost);
             let params = Params { solver: SolverKind::Newton, tol: 1e-9, max_iter: 10_000, seed: 0 };
             auto::solve(&problem, loss, &params, &Start::default(), &Silent).unwrap().certificate.primal
         };
-        let mut route = super::route(&setup);
+        let mut route = super::route(setup);
         let (mut c, mut end) = (1.0 / 64.0, last);
         while c <= last {
             let step = route.advance(c).unwrap();
@@ -318,7 +327,7 @@ mod tests {
                 for (at, is_present) in [(c, true), (0.5 * (c + until), false), (until, false)] {
                     let losses = setup.part(k).train.iter().zip(setup.signs(k)).zip(&setup.part(k).weight);
                     let loss_of = |((&i, y), v): ((&u32, f64), &f64)| {
-                        let margin = y * (view.dot(i as usize, w) + b);
+                        let margin = y * (setup.rows.dot(i as usize, w) + b);
                         at * v * with_loss!(loss, loss => loss.value(margin))
                     };
                     let true_value = saturation::norm(intercept, w, *b) + losses.map(loss_of).sum::<f64>();
@@ -376,34 +385,20 @@ mod tests {
         let n = 9_000;
         let (mut x, ids) = data(n, 1, 0.0);
         x.iter_mut().for_each(|value| *value += 4.0);
-        let view = crate::matrix::Matrix::from(DenseView::new(&x, n, COLUMNS).unwrap().0);
-        let labels = Labels { ids: &ids, n_classes: 2 };
         let (low, high): (Vec<u32>, Vec<u32>) = (0..n as u32).partition(|i| i % 10 == 0);
         let folds = [Fold { train: high.clone(), test: low.clone() }, Fold { train: high, test: low }];
         let weight = vec![1.0; n];
-        let parts = parts(n, &labels, &weight, &folds).unwrap();
-        let settings = SearchSettings {
-            loss: LossKind::Hinge,
-            intercept: Intercept::Free,
-            params: Params { solver, tol: TOL, max_iter: 10_000, seed: 0 },
-            multi_class: MultiClass::OneVsRest,
-        };
-        let setup = LaneSetup {
-            rows: &view,
-            labels: &labels,
-            weight: &weight,
-            parts: &parts,
-            settings: &settings,
-            last: 64.0,
-            monitor: &Silent,
-        };
-        let mut route = super::route(&setup);
-        let mut step = |k: i32| {
-            let step = route.advance(0.5f64.powi(k)).unwrap();
-            let solvers = route.lanes.iter().map(|lane| lane.solution.as_ref().unwrap().1.solver);
-            (solvers.collect(), step.objective)
-        };
-        (-6..=14).rev().map(&mut step).unzip()
+        let params = Params { solver, tol: TOL, max_iter: 10_000, seed: 0 };
+        let settings = settings(LossKind::Hinge, Intercept::Free, params);
+        with_setup((&x, &ids, &weight), &folds, &settings, 64.0, |setup| {
+            let mut route = super::route(setup);
+            let mut step = |k: i32| {
+                let step = route.advance(0.5f64.powi(k)).unwrap();
+                let solvers = route.lanes.iter().map(|lane| lane.solution.as_ref().unwrap().1.solver);
+                (solvers.collect(), step.objective)
+            };
+            (-6..=14).rev().map(&mut step).unzip()
+        })
     }
 
     #[test]
@@ -427,40 +422,24 @@ mod tests {
     #[test]
     fn states_of_another_search_are_refused() {
         let (x, ids) = data(20, 0, 0.0);
-        let view = crate::matrix::Matrix::from(DenseView::new(&x, 20, COLUMNS).unwrap().0);
-        let labels = Labels { ids: &ids, n_classes: 2 };
         let folds = [Fold { train: (0..20).collect(), test: vec![0] }];
-        let weight = [1.0; 20];
-        let parts = parts(view.n_rows(), &labels, &weight, &folds).unwrap();
-        let (intercept, solver) = (Intercept::None, SolverKind::DualCd);
-        let settings = SearchSettings {
-            loss: LossKind::Hinge,
-            intercept,
-            params: Params { solver, tol: TOL, max_iter: 100, seed: 0 },
-            multi_class: MultiClass::OneVsRest,
-        };
-        let setup = LaneSetup {
-            rows: &view,
-            labels: &labels,
-            weight: &weight,
-            parts: &parts,
-            settings: &settings,
-            last: 1.0,
-            monitor: &Silent,
-        };
-        let mut route = super::route(&setup);
-        let fresh = route.state();
-        route.advance(1.0).unwrap();
-        let good = route.state();
-        assert!(route.restore(&fresh).is_ok() && route.restore(&good).is_ok());
-        for spoil in [
-            |s: &mut RouteState| s.0.truncate(2),
-            |s: &mut RouteState| s.0[1].push(0.0),
-            |s: &mut RouteState| s.0[0][5] = 9.0,
-        ] {
-            let mut bad = good.clone();
-            spoil(&mut bad);
-            assert!(route.restore(&bad).is_err());
-        }
+        let params = Params { solver: SolverKind::DualCd, tol: TOL, max_iter: 100, seed: 0 };
+        let settings = settings(LossKind::Hinge, Intercept::None, params);
+        with_setup((&x, &ids, &[1.0; 20]), &folds, &settings, 1.0, |setup| {
+            let mut route = super::route(setup);
+            let fresh = route.state();
+            route.advance(1.0).unwrap();
+            let good = route.state();
+            assert!(route.restore(&fresh).is_ok() && route.restore(&good).is_ok());
+            for spoil in [
+                |s: &mut RouteState| s.0.truncate(2),
+                |s: &mut RouteState| s.0[1].push(0.0),
+                |s: &mut RouteState| s.0[0][5] = 9.0,
+            ] {
+                let mut bad = good.clone();
+                spoil(&mut bad);
+                assert!(route.restore(&bad).is_err());
+            }
+        });
     }
 }

@@ -8,7 +8,7 @@ use super::remote::Exchange;
 use super::search::ShardSearch;
 use super::task::ShardTask;
 use super::wire::{Request, ShardAnswer};
-use crate::fit::newton::hessian::waiting_bytes;
+use crate::fit::newton::hessian::step_bytes;
 use crate::fit::routes::{FREQUENT_COLUMNS, MAX_CHOLESKY_COLUMNS, SHARD_MATRIX_COLUMNS};
 use crate::fit::{Monitor, Params, Solution};
 use crate::labels::{self, Labels};
@@ -20,9 +20,6 @@ use crate::{Error, Result};
 pub const NAME: &str = "block_newton";
 /// Vectors of the columns that Newton has beside those of the pieces.
 const NEWTON_VECTORS: u64 = 9;
-/// Matrices that a step by factorisation has, beside rows that wait to be added: of the curvatures and its
-/// factor, their sum over pieces and that of a piece, half of each, and those that threads add up.
-const MATRICES: u64 = 7;
 /// Bytes of a row in a search beside its parts of the folds and its decision values: class and weight twice,
 /// its piece and its place there, and its piece as that of a held-out row.
 const SEARCH_ROW_BYTES: u64 = 2 * 12 + 8 + 4;
@@ -129,10 +126,8 @@ impl Own {
         let of_row = if n_folds == 0 { 0 } else { SEARCH_ROW_BYTES + 4 * n_folds as u64 + 8 * n_problems };
         let vectors = 8 * NEWTON_VECTORS * (rows.padded_lanes() * rows.n_columns) as u64;
         let others = vectors + of_row * store.meta().n_rows;
-        let of = |matrix_columns, side: usize| Self {
-            matrix_columns,
-            bytes: others + 8 * MATRICES * (side * side) as u64 + waiting_bytes(side) as u64,
-        };
+        let of =
+            |matrix_columns, side: usize| Self { matrix_columns, bytes: others + step_bytes(side as u64) };
         let d = rows.n_columns + 1;
         if d <= MAX_CHOLESKY_COLUMNS {
             let whole = of(MAX_CHOLESKY_COLUMNS, d);

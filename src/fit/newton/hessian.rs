@@ -23,9 +23,13 @@ const MAX_PIECES: usize = 4;
 /// Rows between two polls of the cancel flag.
 const POLL_ROWS: usize = 1 << 12;
 
-/// What nearly dense rows take of memory beside the matrices, with all pieces at once.
-pub const fn waiting_bytes(d: usize) -> usize {
-    MAX_PIECES * OuterSum::bytes(d)
+/// Matrices that a step by factorisation has where rows come in pieces: of the curvatures and its factor,
+/// their sum over pieces and that of a piece, half of each, and those that threads add up.
+const MATRICES: u64 = 7;
+
+/// Memory of such a step with `d` columns: its matrices, and the nearly dense rows that wait to be added.
+pub const fn step_bytes(d: u64) -> u64 {
+    8 * MATRICES * d * d + (MAX_PIECES * OuterSum::bytes(d as usize)) as u64
 }
 
 /// Lower triangle of `sum_i curvature[i] x_i x_i'`, summed over the parts of the sweep in order; rows of
