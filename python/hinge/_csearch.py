@@ -69,7 +69,8 @@ class CSearch:
     n_nonzero : ndarray of shape (n_Cs, n_folds), int64, or None
         Nonzero weights of each fold, over all binary problems, with a penalty other than the squares.
     coefs : tuple of csr_matrix of shape (n_folds * n_problems, n_features), or None
-        With ``keep_coefs``, for each C the weights of all folds, the problems of the first fold first.
+        With ``keep_coefs``, for each C the weights of all folds, the problems of the first fold first. With
+        ``degree=2`` a column for each weight of features and pairs.
     grid : tuple of CSearch
         The tables of all shares, in the order given, where several were searched: this is the one with the best score.
     """

@@ -79,7 +79,7 @@ def native_fit(
         n_features = matrix[3] if isinstance(matrix, tuple) else matrix.shape[1]
         indptr, indices, values = result["coef"]
         coef = sp.csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, n_features))
-        return result | {"coef": coef.toarray() if sparse_tol is None else coef}
+        return result | {"coef": coef if options.get("sparse_coef") else coef.toarray()}
 
     return fit
 

@@ -57,7 +57,7 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.classifier_tags.multi_label = self._takes_labels and _penalty.is_plain(self)
+        tags.classifier_tags.multi_label = self._takes_labels
         return tags
 
     def _loss(self) -> str:
@@ -169,7 +169,7 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
 
     def _as_asked(self, result: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
         """The result, with sparse weights where a penalty has made zeros and they are asked for."""
-        if options["penalty"] is None or not getattr(self, "sparse_coef", False):
+        if options["penalty"] is None or not options["sparse_coef"]:
             return result
         return result | {"coef": sp.csr_matrix(result["coef"])}
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
-from hinge import _native, _validate
+from hinge import _native, _validate, poly2
 from hinge._csearch import ENDS, CSearch, NoSkillWarning, PartialSearchWarning
 from hinge._folds import Folds
 from hinge._plan import Plan
@@ -70,7 +70,8 @@ class Search:
         wants_stop : callable
             Told every finished step; returns whether to end the search.
         """
-        steps = Steps(self.problem, self.folds, self.scoring, self.plan)
+        n_weights = poly2.n_weights(self.problem.n_features, self.options["map"])
+        steps = Steps(self.problem, self.folds, self.scoring, self.plan, n_weights)
         try:
             reason = self._run(steps, wants_stop)
         except KeyboardInterrupt:

@@ -30,7 +30,8 @@ def fit_options(given: Any, loss: str) -> dict[str, Any]:
         "presolve": given.presolve,
         "map": _map(given),
         "multi_class": _multi_class(given, loss, penalty),
-        "sparse_tol": None if penalty else _sparse_tol(given),
+        "sparse_coef": getattr(given, "sparse_coef", False),
+        "sparse_tol": _sparse_tol(given, penalty),
         "penalty": penalty,
     }
 
@@ -74,11 +75,12 @@ def _map(given: Any) -> dict[str, Any] | None:
     return native_map(given, has_constant=intercept(given) != 0)
 
 
-def _sparse_tol(given: Any) -> float | None:
+def _sparse_tol(given: Any, penalty: dict[str, Any] | None) -> float | None:
+    """The share up to which small weights are dropped; None where weights are dense, or a penalty makes the zeros."""
     if not getattr(given, "sparse_coef", False):
         return None
     if _is_crammer_singer(given):
         raise ValueError("sparse_coef must be False with multi_class='crammer_singer', got True")
     if given.degree == 2:
         raise ValueError("sparse_coef must be False with degree=2, got True")
-    return given.sparse_tol
+    return None if penalty else given.sparse_tol

@@ -191,7 +191,8 @@ _FIT = table(
     Parameter("degree", "{1, 2}", 1, _degree).means("""
         2 trains on the products of all pairs of features too, which are generated while they are used and never
         stored (no presolve): ``coef_`` has n_features weights of linear terms, then those of pairs, see
-        :meth:`pair_weights`.
+        :meth:`pair_weights`. With another ``penalty`` than the squares, factors or bounds they are written out in
+        memory, 8 to 12 bytes for each product of a row that is not 0.
     """),
     _POLY2_MAP,
     Parameter("presolve", '{"auto", True, False}', "auto", _checks.presolve).means("""
@@ -231,11 +232,12 @@ _PENALTY = table(
     """),
     Parameter("penalty_factors", "array-like of shape (n_features,)", None, _penalty.factors).means("""
         The f of that sum, at least 0: 0 does not penalise a feature, infinity leaves it out. None is 1 for all. Sums
-        are not rescaled.
+        are not rescaled. With ``degree=2`` one for each weight.
     """),
     Parameter("positive", "bool", False, truth).means("Whether no weight may be below 0. The intercept may."),
     Parameter("bounds", "pair of float or array-like of shape (n_features,)", None, _penalty.bounds).means("""
         Smallest and largest weight, each for all features or one for each; infinity is no limit. They hold exactly.
+        With ``degree=2`` one for each weight.
     """),
 )
 

@@ -147,9 +147,8 @@ def grid(given: Any, options: dict[str, Any]) -> list[dict[str, Any]]:
 def check_with(given: Any, loss: str) -> None:
     """Refuse what a penalty other than the squares of all weights does not go with, by the parameters' names."""
     what = "penalty='l1' or 'elasticnet', penalty_factors, positive or bounds"
-    for name, only in (("solver", "auto"), ("degree", 1)):
-        if getattr(given, name, only) != only:
-            raise ValueError(f"{name} must be {only!r} with {what}, got {getattr(given, name)!r}")
+    if given.solver != "auto":
+        raise ValueError(f"solver must be 'auto' with {what}, got {given.solver!r}")
     if getattr(given, "multi_class", "ovr") == "crammer_singer":
         raise ValueError(f"multi_class must be 'ovr' with {what}, got 'crammer_singer'")
     if getattr(given, "presolve", "auto") == "on":

@@ -31,7 +31,7 @@ class Step:
         Decision values of the held-out rows, as long as this C may be chosen.
     n_nonzero : ndarray of shape (n_folds,), or None
         Nonzero weights, where they are sparse.
-    coefs : csr_matrix of shape (n_folds * n_problems, n_features), or None
+    coefs : csr_matrix of shape (n_folds * n_problems, n_weights), or None
         The weights, where they are kept.
     """
 
@@ -63,8 +63,9 @@ class Step:
 class Steps:
     """The values of C finished so far, in the order of the search."""
 
-    def __init__(self, problem: Problem, folds: Folds, scoring: Scoring, plan: Plan):
+    def __init__(self, problem: Problem, folds: Folds, scoring: Scoring, plan: Plan, n_weights: int):
         self._problem = problem
+        self._n_weights = n_weights
         self._folds = folds
         self._scoring = scoring
         self._plan = plan
@@ -108,7 +109,7 @@ class Steps:
         """The weights of all folds and problems, a row each."""
         columns, values, _ = zip(*weights, strict=True)
         starts = np.concatenate([[0], np.cumsum([len(row) for row in values])])
-        shape = (len(weights), self._problem.n_features)
+        shape = (len(weights), self._n_weights)
         return sp.csr_matrix((np.concatenate(values), np.concatenate(columns).astype(np.int32), starts), shape=shape)
 
     def _scores(self, native: dict[str, Any], decisions: list[np.ndarray]) -> dict[str, np.ndarray]:

@@ -49,6 +49,11 @@ def native_map(given: Any, *, has_constant: bool) -> dict[str, Any]:
     }
 
 
+def n_weights(n_features: int, native: dict[str, Any] | None) -> int:
+    """Weights of a binary problem: one for each feature, or for each product under a map."""
+    return n_features if native is None else _native.map_shape(n_features, native)[0]
+
+
 def with_sorted_rows(X: Any) -> Any:
     """X with the columns of each row in rising order; a copy if they are not."""
     _sparse.check(X)

@@ -24,7 +24,7 @@ pub use spec::{MapSpec, PresolveChoice, Spec, StartWeights};
 
 use crate::blocks::budget;
 use crate::fit::{Intercept, Monitor, Solution, SolverKind, Start, auto, check_length};
-use crate::labels::sparse::{self, SparseSolution};
+use crate::labels::sparse::{self, Indicator, LabelTask, SparseSolution};
 use crate::labels::{self, Classification, Labels, crammer_singer, multinomial};
 use crate::loss::LossKind;
 use crate::matrix::Rows;
@@ -35,9 +35,6 @@ use crate::store::reader::Store;
 use crate::{Error, Result, blocks};
 use on_disk::OnDisk;
 use source::Whole;
-
-/// For which targets a penalty other than the square of the weights is possible.
-const OTHER_PENALTY_IN_CLASSES: &str = "one class per row with a penalty other than 'l2', factors or bounds";
 
 /// Fits a model.
 ///
@@ -72,9 +69,12 @@ pub fn fit(
     spec: &Spec,
     monitor: &dyn Monitor,
 ) -> Result<Outcome> {
-    spec.check_penalty(source, targets)?;
+    spec.check_penalty()?;
     spec.check_start(source, targets)?;
     match (source, targets) {
+        (Source::Rows(data), Targets::Classes(labels)) if spec.penalty.is_some() => {
+            fit_penalised(data, labels, cost, spec, monitor)
+        }
         (Source::Rows(data), Targets::Classes(labels)) if spec.is_crammer_singer() => {
             fit_all_classes(data, labels, cost, spec, monitor)
         }
@@ -83,13 +83,7 @@ pub fn fit(
         }
         (Source::Rows(data), Targets::Classes(labels)) => fit_classes(data, labels, cost, spec, monitor),
         (Source::Rows(data), Targets::Sets { indicator, drop }) => {
-            let mut found: Vec<Option<SparseSolution>> = vec![None; indicator.n_labels()];
-            let packed = pack(data, spec, cost, indicator.n_labels(), monitor)?;
-            let Spec { loss, intercept, params, .. } = *spec;
-            let (rows, packed, drop) = (&data.rows.into(), packed.as_ref(), *drop);
-            let task = sparse::LabelTask { rows, packed, cost, intercept, loss, params, drop };
-            sparse::fit(&task, indicator, monitor, &mut |label, solution| found[label] = Some(solution))?;
-            Ok(Outcome::of_sets(found, data.rows.n_cols(), packed))
+            fit_sets(data, indicator, *drop, cost, spec, monitor)
         }
         (Source::Store(store, blocks), Targets::Stored) => fit_store(store, blocks, cost, spec, monitor),
         (Source::Rows(_), Targets::Stored) | (Source::Store(..), _) => Err(Error::Labels {
@@ -125,12 +119,6 @@ fn fit_classes(
     if let Some(map) = &spec.map {
         return fit_mapped(data, &map.map(data.rows.n_cols())?, labels, cost, spec, monitor);
     }
-    if let Some(penalty) = spec.penalty {
-        data.structure.check_solvable()?;
-        let all = Classification { rows: &data.rows.into(), labels, cost, intercept: spec.intercept };
-        let solutions = labels::penalised::fit(&all, spec.loss, penalty, &spec.params, monitor)?;
-        return Ok(Outcome::of_solutions(solutions, data.rows.n_cols(), None));
-    }
     let packed = pack(data, spec, cost, labels.n_problems(), monitor)?;
     let scaled = if packed.is_none() { data.rows.scaled() } else { None };
     let rows = data.narrowest(scaled.as_ref());
@@ -146,6 +134,51 @@ fn fit_classes(
         None => fit_each_class(&all, packed.as_ref(), spec, monitor)?,
     };
     Ok(Outcome::of_solutions(solutions, data.rows.n_cols(), packed.as_ref()))
+}
+
+/// With a penalty other than the square, on the rows or their degree-2 features.
+fn fit_penalised(
+    data: &Checked<'_>,
+    labels: &Labels<'_>,
+    cost: &[f64],
+    spec: &Spec,
+    monitor: &dyn Monitor,
+) -> Result<Outcome> {
+    let map = spec.map.map(|map| map.map(data.rows.n_cols())).transpose()?;
+    let rows = data.by_columns(map.as_ref())?;
+    let all = Classification { rows: &rows, labels, cost, intercept: spec.intercept };
+    let Some(penalty) = spec.penalty else { unreachable!("the caller has looked") };
+    if spec.is_multinomial(labels.n_classes)? {
+        let solution = labels::penalised::fit_softmax(&all, penalty, &spec.params, monitor)?;
+        return Ok(Outcome::of_penalised_softmax(solution, rows.n_cols()));
+    }
+    let solutions = labels::penalised::fit(&all, spec.loss, penalty, &spec.params, monitor)?;
+    Ok(Outcome::of_solutions(solutions, rows.n_cols(), None))
+}
+
+/// Each label of an indicator against the rest.
+fn fit_sets(
+    data: &Checked<'_>,
+    indicator: &Indicator<'_>,
+    drop: f64,
+    cost: &[f64],
+    spec: &Spec,
+    monitor: &dyn Monitor,
+) -> Result<Outcome> {
+    let mut found: Vec<Option<SparseSolution>> = vec![None; indicator.n_labels()];
+    let mut keep = |label: usize, solution| found[label] = Some(solution);
+    let Spec { loss, intercept, params, .. } = *spec;
+    let rows = &data.rows.into();
+    let task = LabelTask { rows, packed: None, cost, intercept, loss, params, drop };
+    if let Some(penalty) = spec.penalty {
+        data.structure.check_solvable()?;
+        labels::penalised::fit_labels(&task, indicator, penalty, monitor, &mut keep)?;
+        return Ok(Outcome::of_sets(found, data.rows.n_cols(), None));
+    }
+    let packed = pack(data, spec, cost, indicator.n_labels(), monitor)?;
+    let packed = packed.as_ref();
+    sparse::fit(&LabelTask { packed, ..task }, indicator, monitor, &mut keep)?;
+    Ok(Outcome::of_sets(found, data.rows.n_cols(), packed))
 }
 
 /// On the degree-2 features of the rows: all classes at once, or each against the rest.
@@ -205,12 +238,6 @@ fn fit_multinomial(
 ) -> Result<Outcome> {
     if let Some(map) = &spec.map {
         return fit_mapped(data, &map.map(data.rows.n_cols())?, labels, cost, spec, monitor);
-    }
-    if let Some(penalty) = spec.penalty {
-        data.structure.check_solvable()?;
-        let all = Classification { rows: &data.rows.into(), labels, cost, intercept: spec.intercept };
-        let solution = labels::penalised::fit_softmax(&all, penalty, &spec.params, monitor)?;
-        return Ok(Outcome::of_penalised_softmax(solution, data.rows.n_cols()));
     }
     let packed = pack(data, spec, cost, labels.n_classes as usize, monitor)?;
     let scaled = if packed.is_none() { data.rows.scaled() } else { None };
@@ -319,28 +346,16 @@ fn fit_penalised_store(
 }
 
 impl Spec<'_> {
-    /// Refuses a penalty other than the square where no solver takes it.
+    /// Refuses another solver than the one that takes a penalty other than the square.
     ///
     /// # Errors
     /// [`Error::Parameter`].
-    pub fn check_penalty(&self, source: &Source<'_>, targets: &Targets<'_>) -> Result<()> {
-        if self.penalty.is_none() {
+    pub fn check_penalty(&self) -> Result<()> {
+        if self.penalty.is_none() || self.params.solver == SolverKind::Auto {
             return Ok(());
         }
-        let refuse = |name: &'static str, value: &str, rule: &'static str| {
-            Err(Error::Parameter { name, value: value.into(), rule })
-        };
-        match (source, targets) {
-            (_, Targets::Sets { .. }) => refuse("y", "a matrix of labels", OTHER_PENALTY_IN_CLASSES),
-            _ if self.map.is_some() => {
-                refuse("degree", "2", "1 with a penalty other than 'l2', factors or bounds")
-            }
-            _ if self.params.solver != SolverKind::Auto => {
-                let rule = "'auto' with a penalty other than 'l2', factors or bounds";
-                refuse("solver", &format!("{:?}", self.params.solver.name()), rule)
-            }
-            _ => Ok(()),
-        }
+        let rule = "'auto' with a penalty other than 'l2', factors or bounds";
+        Err(Error::Parameter { name: "solver", value: format!("{:?}", self.params.solver.name()), rule })
     }
 
     /// Refuses a start where no solver goes on from it, or of other sizes than the problem.

@@ -45,7 +45,7 @@ impl Search<'_> {
         monitor: &dyn Monitor,
         visit: &mut StepVisitor<'_>,
     ) -> Result<EndReason> {
-        self.spec.check_penalty(source, targets)?;
+        self.spec.check_penalty()?;
         match (source, targets) {
             (Source::Rows(data), Targets::Classes(labels)) => {
                 self.run_on_rows(data, *labels, weight, monitor, visit)
@@ -66,15 +66,14 @@ impl Search<'_> {
         visit: &mut StepVisitor<'_>,
     ) -> Result<EndReason> {
         let (settings, folds) = (self.settings(labels.n_classes)?, self.folds);
-        if let Some(map) = &self.spec.map {
-            let map = map.map(data.rows.n_cols())?;
-            let task = SearchData { rows: &data.mapped(None, &map)?, labels, weight, folds, penalty: None };
+        let map = self.spec.map.map(|map| map.map(data.rows.n_cols())).transpose()?;
+        if let Some(penalty) = self.spec.penalty {
+            let rows = data.by_columns(map.as_ref())?;
+            let task = SearchData { rows: &rows, labels, weight, folds, penalty: Some(penalty) };
             return search::search(&task, &settings, self.plan, self.resume, monitor, visit);
         }
-        if let Some(penalty) = self.spec.penalty {
-            data.structure.check_solvable()?;
-            let rows = data.rows.into();
-            let task = SearchData { rows: &rows, labels, weight, folds, penalty: Some(penalty) };
+        if let Some(map) = &map {
+            let task = SearchData { rows: &data.mapped(None, map)?, labels, weight, folds, penalty: None };
             return search::search(&task, &settings, self.plan, self.resume, monitor, visit);
         }
         // A search reads its data so often that it always pays.

@@ -83,6 +83,20 @@ impl<'a> Checked<'a> {
         self.rows.or_scaled(scaled).into()
     }
 
+    /// The rows, or their degree-2 features, for a solver that copies them by columns.
+    ///
+    /// # Errors
+    /// [`Error::Scale`] and [`Error::Duplicates`]; those of [`Self::mapped`].
+    pub fn by_columns<'b>(&'b self, map: Option<&'b Map>) -> Result<Matrix<'b>> {
+        match map {
+            Some(map) => self.mapped(None, map),
+            None => {
+                self.structure.check_solvable()?;
+                Ok(self.rows.into())
+            }
+        }
+    }
+
     /// Their degree-2 features.
     ///
     /// # Errors
@@ -182,6 +196,10 @@ impl<'a> Blocks<'a> {
     /// # Errors
     /// [`Error::Parameter`] and [`Error::Budget`].
     pub fn check_penalised(&self, store: &Store, spec: &Spec, n_folds: usize) -> Result<()> {
+        if spec.map.is_some() {
+            let rule = "1 for a store with a penalty other than 'l2', factors or bounds";
+            return Err(Error::Parameter { name: "degree", value: "2".into(), rule });
+        }
         let n_classes = store.classes().len();
         let (lanes, blocks) = match spec.is_multinomial(n_classes as u32)? {
             true => (n_folds, n_classes),

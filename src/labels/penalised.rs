@@ -1,6 +1,7 @@
 //! Classes with a penalty other than the square, see [`crate::fit::penalised`]: each against the rest, where
 //! all problems read one copy of the data by columns, or all as one problem.
 
+use super::sparse::{self, Indicator, LabelTask, SparseSolution};
 use super::{Classification, check_row_count, check_weights, weighted_rows};
 use crate::fit::penalised::softmax::{self, PenalisedClasses};
 use crate::fit::penalised::{PenalisedProblem, PenalisedSolution, solve};
@@ -11,7 +12,7 @@ use crate::matrix::design::Design;
 use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
 use crate::penalty::{Penalty, Term};
-use crate::{Result, memory, parallel};
+use crate::{Error, Result, memory, parallel};
 
 /// Data by columns with the penalty of each; the constant column of an intercept is the last one.
 pub struct PenalisedColumns {
@@ -29,8 +30,13 @@ impl PenalisedColumns {
     /// Copies the data.
     ///
     /// # Errors
-    /// Those of [`Penalty::check`].
-    pub fn of(rows: &Matrix<'_>, intercept: Intercept, penalty: &Penalty) -> Result<Self> {
+    /// Those of [`Penalty::check`]; [`Error::Cancelled`].
+    pub fn of(
+        rows: &Matrix<'_>,
+        intercept: Intercept,
+        penalty: &Penalty,
+        monitor: &dyn Monitor,
+    ) -> Result<Self> {
         let n_cols = rows.n_cols();
         penalty.check(n_cols)?;
         let (bias, term) = match intercept {
@@ -39,7 +45,9 @@ impl PenalisedColumns {
             Intercept::Penalised(scale) => (scale, Some(penalty.plain_term())),
         };
         let terms = (0..n_cols).map(|j| penalty.term(j)).chain(term).collect_large();
-        Ok(Self { columns: Columns::of(&Design { rows, ids: None, bias }), terms, n_cols, bias })
+        let design = Design { rows, ids: None, bias };
+        let columns = Columns::unless_cancelled(&design, &|| monitor.cancelled())?;
+        Ok(Self { columns, terms, n_cols, bias })
     }
 
     /// The problem of labels and costs of all rows.
@@ -55,6 +63,35 @@ impl PenalisedColumns {
         cost: &'a [f64],
     ) -> PenalisedClasses<'a> {
         PenalisedClasses { columns: &self.columns, class, n_classes, cost, terms: &self.terms }
+    }
+
+    /// Solves the problem of labels and costs of all rows.
+    fn solve(
+        &self,
+        y: &[f64],
+        cost: &[f64],
+        loss: LossKind,
+        params: &Params,
+        monitor: &dyn Monitor,
+    ) -> Result<Solution> {
+        let found = solve(&self.problem(y, cost), loss, params, None, monitor)?;
+        let PenalisedSolution { w, certificate, status, n_iter, passes, .. } = found;
+        let (w, intercept) = self.split(&w);
+        let w = memory::copy(w);
+        let solver = SolverKind::WorkingSet;
+        let (alpha, is_consistent, evidence) = (Vec::new(), false, None);
+        Ok(Solution {
+            w,
+            intercept,
+            alpha,
+            certificate,
+            status,
+            n_iter,
+            passes,
+            solver,
+            is_consistent,
+            evidence,
+        })
     }
 
     /// Weights of the data's columns and the intercept, from those of all columns.
@@ -83,29 +120,50 @@ pub fn fit(
 ) -> Result<Vec<Solution>> {
     let Classification { rows, labels, cost, intercept } = *data;
     let n_rows = check(data)?;
-    let all = PenalisedColumns::of(rows, intercept, penalty)?;
+    let all = PenalisedColumns::of(rows, intercept, penalty, monitor)?;
     let ids: Vec<u32> = (0..n_rows).collect_large();
     parallel::try_map(0..labels.n_problems(), |_, k| {
-        let y = labels.signs(k, &ids);
-        let found = solve(&all.problem(&y, cost), loss, params, None, monitor)?;
-        let PenalisedSolution { w, certificate, status, n_iter, passes, .. } = found;
-        let (w, intercept) = all.split(&w);
-        let w = memory::copy(w);
-        let solver = SolverKind::WorkingSet;
-        let (alpha, is_consistent, evidence) = (Vec::new(), false, None);
-        Ok(Solution {
-            w,
-            intercept,
-            alpha,
-            certificate,
-            status,
-            n_iter,
-            passes,
-            solver,
-            is_consistent,
-            evidence,
-        })
+        all.solve(&labels.signs(k, &ids), cost, loss, params, monitor)
     })
+}
+
+/// Fits every label of an indicator, all by one copy of the data by columns; calls `keep(label, solution)` in
+/// no particular order, from one thread at a time.
+///
+/// A label whose rows are all of one sign has, with a free intercept, the constant decision value of
+/// [`sparse::fit`], unless bounds keep weights away from zero.
+///
+/// # Errors
+/// Those of the checks of the input and of [`solve`]; [`Error::Parameter`] for such bounds and such a label
+/// with the logistic loss, which has no minimum then.
+pub fn fit_labels(
+    task: &LabelTask<'_>,
+    labels: &Indicator<'_>,
+    penalty: &Penalty,
+    monitor: &dyn Monitor,
+    keep: &mut (dyn FnMut(usize, SparseSolution) + Send),
+) -> Result<()> {
+    let LabelTask { rows, cost, intercept, loss, ref params, .. } = *task;
+    let n_counted = task.rows_that_count(labels)?.len();
+    let all = PenalisedColumns::of(rows, intercept, penalty, monitor)?;
+    let are_around_zero = all.terms.iter().all(|term| term.lower <= 0.0 && term.upper >= 0.0);
+    let solve = |label: usize| {
+        let mut y = memory::filled(-1.0, rows.n_rows());
+        labels.positive(label).iter().for_each(|&i| y[i as usize] = 1.0);
+        let count = labels.positive(label).iter().filter(|&&i| cost[i as usize] > 0.0).count();
+        if intercept == Intercept::Free && (count == 0 || count == n_counted) {
+            if are_around_zero {
+                return Ok(sparse::constant(loss, if count == 0 { -1.0 } else { 1.0 }));
+            }
+            if !loss.can_be_zero() {
+                let value = format!("without zero, and label {label} with {count} of {n_counted} rows");
+                let rule = "around 0 where a label has no row or all of them and the intercept is free";
+                return Err(Error::Parameter { name: "bounds", value, rule });
+            }
+        }
+        Ok(SparseSolution::of(all.solve(&y, cost, loss, params, monitor)?))
+    };
+    sparse::each_alone(labels.n_labels(), solve, keep)
 }
 
 /// The answer to one problem of all classes.
@@ -137,7 +195,8 @@ pub fn fit_softmax(
 ) -> Result<PenalisedSoftmax> {
     let Classification { rows, labels, cost, intercept } = *data;
     check(data)?;
-    let (all, n_classes) = (PenalisedColumns::of(rows, intercept, penalty)?, labels.n_classes as usize);
+    let (all, n_classes) =
+        (PenalisedColumns::of(rows, intercept, penalty, monitor)?, labels.n_classes as usize);
     let found = softmax::solve(&all.classes(labels.ids, n_classes, cost), params, None, monitor)?;
     let classes = all.split_classes(&found.w, n_classes).into_iter();
     let (weights, intercepts) = classes.map(|(w, b)| (memory::copy(w), b)).unzip();

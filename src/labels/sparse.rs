@@ -59,7 +59,8 @@ impl Indicator<'_> {
         self.starts.len().saturating_sub(1)
     }
 
-    fn positive(&self, label: usize) -> &[u32] {
+    /// Rows of a label.
+    pub fn positive(&self, label: usize) -> &[u32] {
         &self.rows[self.starts[label] as usize..self.starts[label + 1] as usize]
     }
 
@@ -119,6 +120,23 @@ pub struct LabelTask<'a> {
     pub drop: f64,
 }
 
+impl LabelTask<'_> {
+    /// Checks rows, costs and labels; the rows of positive cost.
+    ///
+    /// # Errors
+    /// Input that does not fit together.
+    pub fn rows_that_count(&self, labels: &Indicator<'_>) -> Result<Vec<u32>> {
+        let n_rows = check_row_count(self.rows)?;
+        labels.check(self.rows.n_rows())?;
+        check_weights(self.cost, self.rows.n_rows())?;
+        let ids: Vec<u32> = (0..n_rows).filter(|&i| self.cost[i as usize] > 0.0).collect_large();
+        if ids.is_empty() {
+            return Err(Error::Labels { reason: "no row has a positive weight".into() });
+        }
+        Ok(ids)
+    }
+}
+
 /// Fits every label; calls `keep(label, solution)` in no particular order, from one thread at a time.
 ///
 /// # Errors
@@ -129,13 +147,7 @@ pub fn fit(
     monitor: &dyn Monitor,
     keep: &mut (dyn FnMut(usize, SparseSolution) + Send),
 ) -> Result<()> {
-    let n_rows = check_row_count(task.rows)?;
-    labels.check(task.rows.n_rows())?;
-    check_weights(task.cost, task.rows.n_rows())?;
-    let ids: Vec<u32> = (0..n_rows).filter(|&i| task.cost[i as usize] > 0.0).collect_large();
-    if ids.is_empty() {
-        return Err(Error::Labels { reason: "no row has a positive weight".into() });
-    }
+    let ids = task.rows_that_count(labels)?;
     let cost: Vec<f64> = ids.iter().map(|&i| task.cost[i as usize]).collect_large();
     let mut place = memory::filled(u32::MAX, task.rows.n_rows());
     ids.iter().enumerate().for_each(|(at, &i)| place[i as usize] = at as u32);
@@ -151,21 +163,33 @@ pub fn fit(
     };
     let base = shared.base()?;
     let shared = Shared { base: base.as_ref(), ..shared };
+    each_alone(labels.n_labels(), |label| shared.solve(label, labels.positive(label)), keep)
+}
+
+/// Solves label by label, each on one thread; calls `keep` from one thread at a time.
+///
+/// # Errors
+/// The first one of `solve`; labels that are under way end first.
+pub fn each_alone(
+    n_labels: usize,
+    solve: impl Fn(usize) -> Result<SparseSolution> + Sync,
+    keep: &mut (dyn FnMut(usize, SparseSolution) + Send),
+) -> Result<()> {
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let keep = Mutex::new(keep);
     let work = || -> Result<()> {
         while !failed.load(Ordering::Relaxed) {
             let label = next.fetch_add(1, Ordering::Relaxed);
-            if label >= labels.n_labels() {
+            if label >= n_labels {
                 break;
             }
-            let solution = memory::catch(|| shared.solve(label, labels.positive(label)))
-                .inspect_err(|_| failed.store(true, Ordering::Relaxed))?;
+            let solution =
+                memory::catch(|| solve(label)).inspect_err(|_| failed.store(true, Ordering::Relaxed))?;
             keep.lock().unwrap_or_else(std::sync::PoisonError::into_inner)(label, solution);
         }
         Ok(())
     };
-    let count = rayon::current_num_threads().min(labels.n_labels());
+    let count = rayon::current_num_threads().min(n_labels);
     if count <= 1 {
         return parallel::alone(work);
     }
@@ -328,7 +352,7 @@ fn descent_for(solver: SolverKind) -> SolverKind {
 }
 
 /// The solution of a label whose rows are all of one sign.
-fn constant(loss: LossKind, sign: f64) -> SparseSolution {
+pub fn constant(loss: LossKind, sign: f64) -> SparseSolution {
     let intercept = if loss.can_be_zero() { sign } else { sign * f64::INFINITY };
     SparseSolution {
         columns: Vec::new(),
@@ -343,7 +367,8 @@ fn constant(loss: LossKind, sign: f64) -> SparseSolution {
 }
 
 impl SparseSolution {
-    fn of(solution: Solution) -> Self {
+    /// The nonzero weights of a solution.
+    pub fn of(solution: Solution) -> Self {
         let columns: Vec<u32> =
             (0..solution.w.len()).filter(|&j| solution.w[j] != 0.0).map(|j| j as u32).collect_large();
         let values = columns.iter().map(|&j| solution.w[j as usize]).collect_large();

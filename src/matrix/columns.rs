@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::design::Design;
 use super::rows::{Pass, Rows};
-use crate::memory;
 use crate::memory::CollectLarge;
+use crate::{Error, Result, memory};
 
 /// The entries of each column that are not zero: 4 bytes each for the rows, and for the values none where all
 /// are 1, 4 where single precision holds them exactly, else 8.
@@ -16,6 +16,8 @@ pub struct Columns {
     values: Values,
 }
 
+/// Entries from one look for a cancellation to the next.
+const UNCHECKED: usize = 1 << 20;
 /// Sums that do not wait for each other.
 const WAYS: usize = 4;
 
@@ -69,7 +71,46 @@ macro_rules! with_fours {
 impl Columns {
     /// Copies a design matrix; rows rise within a column. Two passes over the data.
     pub fn of<R: Rows>(design: &Design<'_, R>) -> Self {
-        design.visit(Copied)
+        match Self::unless_cancelled(design, &|| false) {
+            Ok(columns) => columns,
+            Err(_) => unreachable!("nobody cancels"),
+        }
+    }
+
+    /// The same, unless `is_cancelled` says so in the middle.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn unless_cancelled<R: Rows>(
+        design: &Design<'_, R>,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Self> {
+        Ok(design.visit(Copied { is_cancelled })?.joined())
+    }
+
+    /// Entries of a row that stand twice in a column as one, their sum: products on one hashed weight
+    /// ([`crate::pairs`]).
+    fn joined(self) -> Self {
+        let is_twice = |j: usize| self.rows_at(self.places(j)).windows(2).any(|pair| pair[0] == pair[1]);
+        if !(0..self.len()).any(is_twice) {
+            return self;
+        }
+        let mut starts = memory::with_capacity(self.starts.len());
+        let mut rows: Vec<u32> = memory::with_capacity(self.n_entries());
+        let mut values: Vec<f64> = memory::with_capacity(self.n_entries());
+        starts.push(0);
+        for j in 0..self.len() {
+            let start = rows.len();
+            self.for_each(j, |i, v| match values.last_mut() {
+                Some(last) if rows[start..].last() == Some(&(i as u32)) => *last += v,
+                _ => {
+                    rows.push(i as u32);
+                    values.push(v);
+                }
+            });
+            starts.push(rows.len());
+        }
+        Self { n_rows: self.n_rows, starts, rows, values: Values::Double(values) }
     }
 
     /// Multiplies the entries of each row by its factor.
@@ -162,60 +203,76 @@ fn add<const K: usize>(sums: &mut [f64; K], terms: [f64; K]) {
 }
 
 /// The pass of [`Columns::of`].
-struct Copied;
+struct Copied<'a> {
+    is_cancelled: &'a (dyn Fn() -> bool + Sync),
+}
 
-impl Pass for Copied {
-    type Output = Columns;
-    fn run<R: Rows>(self, design: &R) -> Columns {
+impl Pass for Copied<'_> {
+    type Output = Result<Columns>;
+    fn run<R: Rows>(self, design: &R) -> Result<Columns> {
         let mut starts = memory::zeros(design.n_cols() + 1);
         let (mut are_ones, mut are_single) = (true, true);
-        for i in 0..design.n_rows() {
-            each_nonzero(design, i, |j, v| {
-                starts[j + 1] += 1;
-                are_ones &= v == 1.0;
-                are_single &= f64::from(v as f32) == v;
-            });
-        }
+        self.each_nonzero(design, |_, j, v| {
+            starts[j + 1] += 1;
+            are_ones &= v == 1.0;
+            are_single &= f64::from(v as f32) == v;
+        })?;
         for j in 0..design.n_cols() {
             starts[j + 1] += starts[j];
         }
         let nnz = starts[design.n_cols()];
         let mut rows = memory::zeros(nnz);
         let values = if are_ones {
-            fill(design, &starts, |at, i, _| rows[at] = i as u32);
+            self.fill(design, &starts, |at, i, _| rows[at] = i as u32)?;
             Values::Ones
         } else if are_single {
             let mut values = memory::zeros(nnz);
-            fill(design, &starts, |at, i, v| (rows[at], values[at]) = (i as u32, v as f32));
+            self.fill(design, &starts, |at, i, v| (rows[at], values[at]) = (i as u32, v as f32))?;
             Values::Single(values)
         } else {
             let mut values = memory::zeros(nnz);
-            fill(design, &starts, |at, i, v| (rows[at], values[at]) = (i as u32, v));
+            self.fill(design, &starts, |at, i, v| (rows[at], values[at]) = (i as u32, v))?;
             Values::Double(values)
         };
-        Columns { n_rows: design.n_rows(), starts, rows, values }
+        Ok(Columns { n_rows: design.n_rows(), starts, rows, values })
     }
 }
 
-/// Calls `f` with column and value of each entry of a row that is not zero: dense rows have others.
-#[inline(always)]
-fn each_nonzero<R: Rows>(design: &R, i: usize, mut f: impl FnMut(usize, f64)) {
-    design.for_each(i, |j, v| {
-        if v != 0.0 {
-            f(j, v);
+impl Copied<'_> {
+    /// Calls `f` with row, column and value of each entry that is not zero: dense rows have others.
+    #[inline(always)]
+    fn each_nonzero<R: Rows>(&self, design: &R, mut f: impl FnMut(usize, usize, f64)) -> Result<()> {
+        let mut since = UNCHECKED;
+        for i in 0..design.n_rows() {
+            if since >= UNCHECKED {
+                since = 0;
+                if (self.is_cancelled)() {
+                    return Err(Error::Cancelled);
+                }
+            }
+            since += design.row_len(i);
+            design.for_each(i, |j, v| {
+                if v != 0.0 {
+                    f(i, j, v);
+                }
+            });
         }
-    });
-}
+        Ok(())
+    }
 
-/// Calls `put` with the place of each entry, its row and its value.
-#[inline(always)]
-fn fill<R: Rows>(design: &R, starts: &[usize], mut put: impl FnMut(usize, usize, f64)) {
-    let mut next = memory::copy(starts);
-    for i in 0..design.n_rows() {
-        each_nonzero(design, i, |j, v| {
+    /// Calls `put` with the place of each entry, its row and its value.
+    #[inline(always)]
+    fn fill<R: Rows>(
+        &self,
+        design: &R,
+        starts: &[usize],
+        mut put: impl FnMut(usize, usize, f64),
+    ) -> Result<()> {
+        let mut next = memory::copy(starts);
+        self.each_nonzero(design, |i, j, v| {
             put(next[j], i, v);
             next[j] += 1;
-        });
+        })
     }
 }
 
@@ -231,6 +288,16 @@ mod tests {
             entries
         };
         (0..columns.len()).map(column).collect()
+    }
+
+    /// A hashed map has two products of a row on one weight.
+    #[test]
+    fn entries_of_a_row_on_one_column_are_added_up() {
+        let (x, _) = CsrView::new(&[0, 3, 3, 6], &[1, 0, 1, 1, 1, 1], &[1.0f64; 6], 3).unwrap();
+        let columns = Columns::of(&Design { rows: &x, ids: None, bias: 0.0 });
+        assert_eq!(entries(&columns), [vec![(0, 1.0)], vec![(0, 2.0), (2, 3.0)], vec![]]);
+        let all = Design { rows: &x, ids: None, bias: 0.0 };
+        assert!(matches!(Columns::unless_cancelled(&all, &|| true), Err(Error::Cancelled)));
     }
 
     #[test]

@@ -40,8 +40,8 @@ pub fn search(
     let parts = folds::parts(task.rows.n_rows(), &task.labels, task.weight, task.folds)?;
     let SearchData { rows, labels, weight, penalty, .. } = task;
     let mut setup = LaneSetup { rows, labels, weight, parts: &parts, settings, last: 0.0, monitor };
-    let columns =
-        penalty.map(|penalty| PenalisedColumns::of(rows, settings.intercept, penalty)).transpose()?;
+    let by_columns = |penalty| PenalisedColumns::of(rows, settings.intercept, penalty, monitor);
+    let columns = penalty.map(by_columns).transpose()?;
     let schedule = SearchSchedule::new(plan, || bound(task, &setup, columns.as_ref()))?;
     setup.last = schedule.last();
     let journal =

@@ -238,7 +238,7 @@ def test_whatever_is_chosen_has_its_decisions(choose, visits):
         return float(model.decision_function(X)[0]) % 1
 
     scoring = Scoring(problem, {"loss": "hinge"}, score, None, splits.tests())
-    steps = Steps(problem, splits, scoring, Plan({}, choose, keep_decisions=True))
+    steps = Steps(problem, splits, scoring, Plan({}, choose, keep_decisions=True), 1)
     for exponent, scores in dict(visits).items():
         C = 2.0**exponent
         # The whole part of a decision value tells C, the fraction is the score.

@@ -376,7 +376,7 @@ def test_sparse_models_are_saved_served_and_selected_from(tmp_path):
         ({"penalty": "elasticnet"}, "l1_ratio must be a number from 0 to 1"),
         ({"penalty": "l1", "l1_ratio": 0.5}, "l1_ratio must be None"),
         ({"penalty": "l1", "solver": "newton"}, "solver must be 'auto'"),
-        ({"penalty": "l1", "degree": 2}, "degree must be 1"),
+        ({"penalty": "l1", "degree": 2, "sparse_coef": True}, "sparse_coef must be False with degree=2"),
         ({"penalty": "l1", "multi_class": "crammer_singer"}, "multi_class must be 'ovr'"),
         ({"penalty": "l1", "presolve": True}, "presolve must be 'auto' or False"),
         ({"penalty": "l1", "loss": "hinge"}, "l1_ratio=1.0 is that problem"),
@@ -482,6 +482,7 @@ def test_a_sparse_model_of_a_store(tmp_path):
             "block_options must be left out with a penalty .* got in_memory=False",
         ),
         ({"penalty_factors": [1.0, 2.0]}, "penalty_factors, one for each column: expected 30, got 2"),
+        ({"degree": 2}, "degree must be 1 for a store with a penalty other than 'l2', .* got 2"),
     ],
 )
 def test_what_a_store_is_not_for_is_refused(tmp_path, monkeypatch, given, message):
@@ -532,10 +533,104 @@ def test_a_budget_that_is_told_holds_the_matrix_of_many_weights(tmp_path):
     assert int(told) / 2 < took <= int(told), f"{took} of {told}"
 
 
-def test_labels_are_refused():
-    X, y = data()
-    with pytest.raises(ValueError, match="one class per row"):
-        hinge.LinearSVC(penalty="l1").fit(X, np.column_stack([y > 0, y < 0]).astype(int))
+def labels_of(X, seed: int = 3) -> np.ndarray:
+    """Four labels with noise, then one that no row has, and one that all have."""
+    random = np.random.default_rng(seed)
+    values = X @ random.standard_normal((X.shape[1], 4)) + random.standard_normal((len(X), 4))
+    return np.column_stack([values > 0.5, np.zeros(len(X)), np.ones(len(X))]).astype(int)
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, "hinge"])
+@pytest.mark.parametrize("intercept", [{"fit_intercept": False}, {"intercept_scaling": 2.0}, {}], ids=str)
+@pytest.mark.parametrize("more", [{}, {"bounds": (-0.05, 0.1)}, {"penalty_factors": np.r_[0.0, np.inf, np.ones(10)]}])
+def test_a_matrix_of_labels_is_fitted_column_by_column(loss, intercept, more):
+    X, _ = data()
+    Y = labels_of(X)
+    weight = np.arange(len(X)) % 4
+    given = {"penalty": "elasticnet", "l1_ratio": 0.9, "C": 0.05, "tol": 1e-6, **intercept, **more}
+    found = model(loss, **given).fit(X, Y, sample_weight=weight)
+    assert found.coef_.shape == (6, 12)
+    has_free_intercept = not intercept
+    for label in range(4 if has_free_intercept else 6):
+        twice = np.vstack([X, X[:1]])  # a row without weight has the class that the column lacks
+        y = np.r_[Y[:, label], 1 - Y[-1, label]]
+        alone = model(loss, **given).fit(twice, y, sample_weight=np.r_[weight, 0]) if label < 4 else None
+        if alone is not None:
+            np.testing.assert_array_equal(found.coef_[label], alone.coef_[0])
+            assert found.intercept_[label] == alone.intercept_[0]
+            assert found.certificate_.primal[label] == alone.certificate_.primal[0]
+        assert found.certificate_.status[label] == "converged"
+    if has_free_intercept:
+        assert not found.coef_[4:].any()
+        np.testing.assert_array_equal(found.intercept_[4:], [-np.inf, np.inf] if loss == "logistic" else [-1, 1])
+    if loss != "logistic":
+        sparse = model(loss, sparse_coef=True, n_jobs=2, **given).fit(X, sp.csr_matrix(Y), sample_weight=weight)
+        assert sp.issparse(sparse.coef_)
+        np.testing.assert_array_equal(sparse.coef_.toarray(), found.coef_)
+        np.testing.assert_array_equal(sparse.predict(X).toarray(), found.predict(X))
+
+
+def test_a_label_that_no_row_has_keeps_its_bounds():
+    X, _ = data()
+    Y = labels_of(X)
+    lower = np.r_[0.5, np.full(11, -np.inf)]
+    found = model("squared_hinge", penalty="l1", C=0.05, tol=1e-6, bounds=(lower, np.inf)).fit(X, Y)
+    assert (found.coef_[:, 0] >= 0.5).all()
+    assert (found.predict(X)[:, 4] == 0).all()
+    assert (found.predict(X)[:, 5] == 1).all()
+    assert found.certificate_.primal[4] == pytest.approx(0.5, rel=1e-6)
+    message = r"bounds must be around 0 where a label .* got without zero, and label 4 with 0 of 120 rows"
+    with pytest.raises(ValueError, match=message):
+        model("logistic", penalty="l1", C=0.05, bounds=(lower, np.inf)).fit(X, Y)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("is_hashed", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_products_of_features_are_fitted_as_columns(loss, is_hashed, n_classes):
+    random = np.random.default_rng(5)
+    X = sp.random(150, 120 if is_hashed else 10, 0.1 if is_hashed else 0.6, format="csr", random_state=5)
+    values = X @ random.standard_normal((X.shape[1], n_classes)) + (X @ random.standard_normal(X.shape[1]))[:, None] ** 2
+    y = np.argmax(values + 0.1 * random.standard_normal(values.shape), axis=1)
+    written = hinge.Poly2Map(hash_bits=12).fit_transform(X)
+    written.sum_duplicates()
+    given = {"penalty": "elasticnet", "l1_ratio": 0.8, "C": 0.5, "tol": 1e-8, "positive": is_hashed}
+    alone = model(loss, **given).fit(written, y)
+    for rows in (X, X.toarray()):
+        found = model(loss, degree=2, hash_bits=12, **given).fit(rows, y)
+        np.testing.assert_allclose(found.coef_, alone.coef_, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(found.intercept_, alone.intercept_, rtol=1e-9)
+        np.testing.assert_allclose(found.decision_function(X), alone.decision_function(written), atol=1e-9)
+    assert 0 < np.count_nonzero(found.coef_) < found.coef_.size / 2
+
+
+def test_products_are_searched_saved_and_have_factors_of_their_own(tmp_path):
+    X, y = data(300, 8)
+    given = {"loss": "squared_hinge", "penalty": "l1", "max_drop": 0.02, "cv": 3}
+    found = hinge.select_C(X, y, degree=2, keep_coefs=True, resume=tmp_path / "journal", **given)
+    written = hinge.select_C(hinge.Poly2Map().fit_transform(X), y, keep_coefs=True, **given)
+    np.testing.assert_array_equal(found.Cs, written.Cs)
+    np.testing.assert_allclose(found.scores, written.scores)
+    assert found.coefs[-1].shape == (3, 44)
+    np.testing.assert_allclose(found.coefs[-1].toarray(), written.coefs[-1].toarray(), rtol=1e-9, atol=1e-12)
+    assert found.stability().shape == (44,)
+    again = hinge.select_C(X, y, degree=2, keep_coefs=True, resume=tmp_path / "journal", **given)
+    assert again.replayed.all()
+    with pytest.raises(ValueError, match="other"):
+        hinge.select_C(X, y, degree=2, gamma=0.5, resume=tmp_path / "journal", **given)
+    model = hinge.LinearSVCCV(degree=2, **given).fit(X, y)
+    assert model.C_ == found.C
+    model.save(tmp_path / "model.hinge")
+    np.testing.assert_array_equal(hinge.load(tmp_path / "model.hinge").decision_function(X), model.decision_function(X))
+    table = model.pair_weights()
+    assert 0 < np.count_nonzero(table["weight"]) < 36
+    # Only products, no feature by itself.
+    factors = np.r_[np.full(8, np.inf), np.ones(36)]
+    only = hinge.LinearSVC(degree=2, penalty="l1", penalty_factors=factors).fit(X, y)
+    assert not only.coef_[0, :8].any()
+    assert only.coef_[0, 8:].any()
+    with pytest.raises(ValueError, match="penalty_factors, one for each column: expected 44, got 8"):
+        hinge.LinearSVC(degree=2, penalty="l1", penalty_factors=np.ones(8)).fit(X, y)
 
 
 @pytest.mark.parametrize("seed", [900, 1209, 1451, 1476, 1844, 1856, 2166, 2231, 2466])
