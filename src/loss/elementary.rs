@@ -105,27 +105,54 @@ pub fn ln_1p_of_fraction(e: f64) -> f64 {
     (f - s * (f - z * p)) + rest
 }
 
-/// `exp(x)` for `x <= 0`, down to the least number that is not 0: where [`exp_of_negative`] ends it is the
-/// square of the root.
+/// `exp(x)` of several `x <= 0`, down to the least number that is not 0: where [`exp_of_negatives`] ends it
+/// is the square of the root.
+#[inline(always)]
+pub fn exps_to_the_end<const L: usize>(x: [f64; L]) -> [f64; L] {
+    let e = exp_of_negatives(x.map(|x| if x < LEAST { 0.5 * x } else { x }));
+    std::array::from_fn(|l| if x[l] < LEAST { e[l] * e[l] } else { e[l] })
+}
+
+/// One of [`exps_to_the_end`].
 #[inline(always)]
 pub fn exp_to_the_end(x: f64) -> f64 {
-    let is_tiny = x < LEAST;
-    let e = exp_of_negative(if is_tiny { 0.5 * x } else { x });
-    if is_tiny { e * e } else { e }
+    let [e] = exps_to_the_end([x]);
+    e
 }
 
-/// The logistic function `1 / (1 + exp(-x))`; its value at `-x` is as exact as that at `x`.
+/// The logistic function `1 / (1 + exp(-x))` of several numbers with the other sign, and of the numbers; its
+/// value at `-x` is as exact as that at `x`.
 #[inline(always)]
-pub fn logistic(x: f64) -> f64 {
-    let e = exp_to_the_end(-x.abs());
-    (if x < 0.0 { e } else { 1.0 }) / (1.0 + e)
+pub fn logistics_of_both<const L: usize>(x: [f64; L]) -> [[f64; L]; 2] {
+    let e = exps_to_the_end(x.map(|x| -x.abs()));
+    [
+        std::array::from_fn(|l| (if x[l] <= 0.0 { 1.0 } else { e[l] }) / (1.0 + e[l])),
+        std::array::from_fn(|l| (if x[l] < 0.0 { e[l] } else { 1.0 }) / (1.0 + e[l])),
+    ]
 }
 
-/// The logarithm of [`logistic`], exact at both ends.
+/// The logarithms of [`logistics_of_both`], exact at both ends.
 #[inline(always)]
-pub fn ln_logistic(x: f64) -> f64 {
-    let above = ln_1p_of_fraction(exp_to_the_end(-x.abs()));
-    if x < 0.0 { x - above } else { -above }
+pub fn ln_logistics_of_both<const L: usize>(x: [f64; L]) -> [[f64; L]; 2] {
+    let above = exps_to_the_end(x.map(|x| -x.abs())).map(ln_1p_of_fraction);
+    [
+        std::array::from_fn(|l| (if x[l] > 0.0 { -x[l] } else { 0.0 }) - above[l]),
+        std::array::from_fn(|l| (if x[l] < 0.0 { x[l] } else { 0.0 }) - above[l]),
+    ]
+}
+
+/// The second half of [`logistics_of_both`].
+#[inline(always)]
+pub fn logistics<const L: usize>(x: [f64; L]) -> [f64; L] {
+    let [_, second] = logistics_of_both(x);
+    second
+}
+
+/// The second half of [`ln_logistics_of_both`].
+#[inline(always)]
+pub fn ln_logistics<const L: usize>(x: [f64; L]) -> [f64; L] {
+    let [_, second] = ln_logistics_of_both(x);
+    second
 }
 
 /// `ln(x)` for `x >= 0`: minus infinity at 0, infinity at infinity, NaN for anything else.
@@ -199,6 +226,14 @@ mod tests {
         a.to_bits().abs_diff(b.to_bits())
     }
 
+    fn logistic(x: f64) -> f64 {
+        logistics([x])[0]
+    }
+
+    fn ln_logistic(x: f64) -> f64 {
+        ln_logistics([x])[0]
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4000))]
         #[test]
@@ -209,6 +244,9 @@ mod tests {
             prop_assert!(ulps(logistic(x), plain) <= 3, "{x}: {} {plain}", logistic(x));
             let plain = if x < 0.0 { x - e.ln_1p() } else { -e.ln_1p() };
             prop_assert!(ulps(ln_logistic(x), plain) <= 3, "{x}: {} {plain}", ln_logistic(x));
+            let (both, logarithms) = (logistics_of_both([x, 0.0]), ln_logistics_of_both([x, 0.0]));
+            prop_assert_eq!([both[0][0], both[1][0]], [logistic(-x), logistic(x)]);
+            prop_assert_eq!([logarithms[0][0], logarithms[1][0]], [ln_logistic(-x), ln_logistic(x)]);
         }
         #[test]
         fn ln_is_exact(x in prop_oneof![0.0..1.0f64, 0.9..1.1f64, 1.0..1e9f64, 0.0..1e-300f64]) {

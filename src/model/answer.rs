@@ -63,11 +63,11 @@ fn with_probabilities<T>(
     let k = outputs.n_probabilities();
     if k <= FEW_CLASSES {
         let mut few = [0.0; FEW_CLASSES];
-        probability.row(outputs, values, &mut few[..k]);
+        probability.fill(outputs, values, &mut few[..k]);
         return f(&few[..k]);
     }
     let mut many = vec![0.0; k];
-    probability.row(outputs, values, &mut many);
+    probability.fill(outputs, values, &mut many);
     f(&many)
 }
 

@@ -4,11 +4,19 @@
 //! The functions are our own ([`crate::loss::elementary`]): the same bits on every machine, and the same for
 //! a row alone and in any batch.
 
-use crate::loss::elementary::{exp_to_the_end, ln, ln_logistic, logistic};
+use crate::loss::elementary::{
+    exp_to_the_end, exps_to_the_end, ln, ln_logistics, ln_logistics_of_both, logistics, logistics_of_both,
+};
+use crate::matrix::kernels;
+use crate::matrix::simd::{self, Loop};
 
 /// Sums of probabilities of one class against the rest below this are divided by as logarithms: their terms
 /// may be rounded to 0.
 const LEAST_SUM: f64 = 1e-30;
+/// Numbers that a function is computed of at once.
+const LANES: usize = 8;
+/// Probabilities that are computed step by step together: they stay in the first-level cache.
+const PIECE: usize = 1024;
 
 /// What the decision values of a row stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +98,7 @@ impl Probability {
     /// # Panics
     /// If the lengths do not fit the outputs and each other.
     pub fn fill(&self, outputs: Outputs, values: &[f64], out: &mut [f64]) {
-        each_row(outputs, values, out, |values, out| self.row(outputs, values, out));
+        simd::run(Fill { way: self, outputs, values, out, are_logarithms: false });
     }
 
     /// Logarithms of [`Self::fill`]; those of 0 are minus infinity, and without rounding to 0 before where
@@ -99,103 +107,193 @@ impl Probability {
     /// # Panics
     /// As [`Self::fill`].
     pub fn fill_logarithms(&self, outputs: Outputs, values: &[f64], out: &mut [f64]) {
-        each_row(outputs, values, out, |values, out| self.row_of_logarithms(outputs, values, out));
+        simd::run(Fill { way: self, outputs, values, out, are_logarithms: true });
     }
 
-    /// Probabilities of one row.
-    ///
-    /// # Panics
-    /// As [`Self::fill`].
-    pub fn row(&self, outputs: Outputs, values: &[f64], out: &mut [f64]) {
+    /// Probabilities of some rows.
+    #[inline(always)]
+    fn probabilities(&self, outputs: Outputs, values: &[f64], out: &mut [f64]) {
+        let n = outputs.n_values();
         match (outputs, self) {
-            (Outputs::Pair, Self::Logistic) => (out[0], out[1]) = (logistic(-values[0]), logistic(values[0])),
-            (Outputs::Pair, _) => {
-                let second = self.alone(0, values[0]);
-                (out[0], out[1]) = (1.0 - second, second);
+            (Outputs::Pair, Self::Isotonic(lines)) => {
+                for (out, value) in out.as_chunks_mut::<2>().0.iter_mut().zip(values) {
+                    let second = lines[0].at(*value);
+                    *out = [1.0 - second, second];
+                }
             }
+            (Outputs::Pair, Self::Logistic) => in_pairs(values, out, logistics_of_both),
+            (Outputs::Pair, _) => in_pairs(values, out, |values| {
+                let second = logistics(values.map(|value| self.argument(0, value)));
+                [second.map(|p| 1.0 - p), second]
+            }),
             (Outputs::Classes(_), Self::Temperature(_)) => {
-                self.row_of_logarithms(outputs, values, out);
-                out.iter_mut().for_each(|p| *p = exp_to_the_end(*p));
+                self.arguments(n, values, out);
+                out.chunks_exact_mut(n).for_each(around_largest);
+                in_lanes(out, exps_to_the_end);
+                out.chunks_exact_mut(n).for_each(|row| divide(row, row.iter().sum()));
             }
-            _ => out.iter_mut().zip(values).enumerate().for_each(|(l, (p, v))| *p = self.alone(l, *v)),
-        }
-        if let (Outputs::Classes(n), Self::Logistic | Self::Sigmoid { .. } | Self::Isotonic(_)) =
-            (outputs, self)
-        {
-            let sum: f64 = out.iter().sum();
-            if *self == Self::Logistic && sum < LEAST_SUM {
-                logarithms_of_shares(values, out);
-                out.iter_mut().for_each(|p| *p = exp_to_the_end(*p));
-            } else if sum == 0.0 {
-                out.fill(1.0 / n as f64);
-            } else {
-                out.iter_mut().for_each(|p| *p /= sum);
-            }
-        }
-    }
-
-    fn row_of_logarithms(&self, outputs: Outputs, values: &[f64], out: &mut [f64]) {
-        match (outputs, self) {
-            (Outputs::Pair, Self::Logistic | Self::Temperature(_)) => {
-                let value = self.scale() * values[0];
-                (out[0], out[1]) = (ln_logistic(-value), ln_logistic(value));
-            }
-            (Outputs::Classes(_), Self::Logistic) => logarithms_of_shares(values, out),
-            (Outputs::Classes(_), Self::Temperature(factor)) => {
-                out.iter_mut().zip(values).for_each(|(out, value)| *out = factor * value);
-                normalise(out);
-            }
-            (Outputs::Labels(_), Self::Logistic) => {
-                out.iter_mut().zip(values).for_each(|(out, value)| *out = ln_logistic(*value));
+            (_, Self::Isotonic(lines)) => {
+                for (out, values) in out.chunks_exact_mut(n).zip(values.chunks_exact(n)) {
+                    out.iter_mut().zip(values).zip(lines).for_each(|((p, v), line)| *p = line.at(*v));
+                }
             }
             _ => {
-                self.row(outputs, values, out);
+                self.arguments(n, values, out);
+                in_lanes(out, logistics);
+            }
+        }
+        if matches!(outputs, Outputs::Classes(_)) && !matches!(self, Self::Temperature(_)) {
+            out.chunks_exact_mut(n)
+                .zip(values.chunks_exact(n))
+                .for_each(|(row, values)| self.share(values, row));
+        }
+    }
+
+    /// Logarithms of the probabilities of some rows.
+    #[inline(always)]
+    fn logarithms(&self, outputs: Outputs, values: &[f64], out: &mut [f64]) {
+        let n = outputs.n_values();
+        match (outputs, self) {
+            (Outputs::Pair, Self::Logistic | Self::Temperature(_)) => in_pairs(values, out, |values| {
+                ln_logistics_of_both(values.map(|value| self.argument(0, value)))
+            }),
+            (Outputs::Labels(_), Self::Logistic) => {
+                out.copy_from_slice(values);
+                in_lanes(out, ln_logistics);
+            }
+            (Outputs::Classes(_), Self::Logistic) => logarithms_of_shares(n, values, out),
+            (Outputs::Classes(_), Self::Temperature(_)) => {
+                self.arguments(n, values, out);
+                normalise(n, out);
+            }
+            _ => {
+                self.probabilities(outputs, values, out);
                 out.iter_mut().for_each(|p| *p = ln(*p));
             }
         }
     }
 
-    /// The factor of decision values.
-    fn scale(&self) -> f64 {
-        if let Self::Temperature(factor) = self { *factor } else { 1.0 }
+    /// Of what the probability of class or label `l` is the logistic function, or the softmax the
+    /// exponential.
+    #[inline(always)]
+    fn argument(&self, l: usize, value: f64) -> f64 {
+        match self {
+            Self::Logistic | Self::Isotonic(_) => value,
+            Self::Temperature(factor) => factor * value,
+            Self::Sigmoid { slopes, offsets } => -(slopes[l] * value + offsets[l]),
+        }
     }
 
-    /// Probability of class or label `l` against the rest.
-    #[inline]
-    fn alone(&self, l: usize, value: f64) -> f64 {
-        match self {
-            Self::Logistic => logistic(value),
-            Self::Temperature(factor) => logistic(factor * value),
-            Self::Sigmoid { slopes, offsets } => logistic(-(slopes[l] * value + offsets[l])),
-            Self::Isotonic(lines) => lines[l].at(value),
+    /// Those of rows of `n` values.
+    #[inline(always)]
+    fn arguments(&self, n: usize, values: &[f64], out: &mut [f64]) {
+        for (out, values) in out.chunks_exact_mut(n).zip(values.chunks_exact(n)) {
+            out.iter_mut().zip(values).enumerate().for_each(|(l, (out, v))| *out = self.argument(l, *v));
+        }
+    }
+
+    /// Divides the probabilities of each class against the rest by their sum.
+    #[inline(always)]
+    fn share(&self, values: &[f64], row: &mut [f64]) {
+        let sum: f64 = row.iter().sum();
+        if *self == Self::Logistic && sum < LEAST_SUM {
+            logarithms_of_shares(row.len(), values, row);
+            row.iter_mut().for_each(|p| *p = exp_to_the_end(*p));
+        } else if sum == 0.0 {
+            row.fill(1.0 / row.len() as f64);
+        } else {
+            divide(row, sum);
         }
     }
 }
 
-/// Calls `row` for the values of each row and its piece of `out`.
-fn each_row(outputs: Outputs, values: &[f64], out: &mut [f64], row: impl Fn(&[f64], &mut [f64])) {
-    let (n, k) = (outputs.n_values(), outputs.n_probabilities());
-    assert_eq!(values.len() / n * k, out.len(), "a row of probabilities for each row of values");
-    out.chunks_exact_mut(k).zip(values.chunks_exact(n)).for_each(|(out, values)| row(values, out));
+/// Probabilities of rows, a piece of them at a time.
+struct Fill<'a> {
+    way: &'a Probability,
+    outputs: Outputs,
+    values: &'a [f64],
+    out: &'a mut [f64],
+    are_logarithms: bool,
 }
 
-/// Logarithms of logistic probabilities divided by their sum.
-fn logarithms_of_shares(values: &[f64], out: &mut [f64]) {
-    out.iter_mut().zip(values).for_each(|(out, value)| *out = ln_logistic(*value));
-    normalise(out);
-}
-
-/// Subtracts the logarithm of the sum of the exponentials, around the largest, so that numbers far below 0 do
-/// not make 0 of it.
-fn normalise(logarithms: &mut [f64]) {
-    let largest = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let mut sum = 0.0;
-    for logarithm in logarithms.iter_mut() {
-        *logarithm -= largest;
-        sum += exp_to_the_end(*logarithm);
+impl Loop for Fill<'_> {
+    type Output = ();
+    const IS_WIDE: bool = true;
+    #[inline(always)]
+    fn run(self) {
+        let Self { way, outputs, values, out, are_logarithms } = self;
+        let (n, k) = (outputs.n_values(), outputs.n_probabilities());
+        assert_eq!(values.len() / n * k, out.len(), "a row of probabilities for each row of values");
+        let rows = (PIECE / k).max(1);
+        for (values, out) in values.chunks(rows * n).zip(out.chunks_mut(rows * k)) {
+            if are_logarithms {
+                way.logarithms(outputs, values, out);
+            } else {
+                way.probabilities(outputs, values, out);
+            }
+        }
     }
-    let sum = ln(sum);
-    logarithms.iter_mut().for_each(|logarithm| *logarithm -= sum);
+}
+
+/// Replaces numbers by a function of them, [`LANES`] at a time.
+#[inline(always)]
+fn in_lanes(numbers: &mut [f64], f: impl Fn([f64; LANES]) -> [f64; LANES]) {
+    let (lines, rest) = numbers.as_chunks_mut();
+    for line in lines {
+        kernels::one_at_a_time();
+        *line = f(*line);
+    }
+    if !rest.is_empty() {
+        let mut line = [0.0; LANES];
+        line[..rest.len()].copy_from_slice(rest);
+        rest.copy_from_slice(&f(line)[..rest.len()]);
+    }
+}
+
+/// Writes two numbers for each value, [`LANES`] values at a time.
+#[inline(always)]
+fn in_pairs(values: &[f64], out: &mut [f64], f: impl Fn([f64; LANES]) -> [[f64; LANES]; 2]) {
+    let pairs = out.as_chunks_mut::<2>().0;
+    for (values, pairs) in values.chunks(LANES).zip(pairs.chunks_mut(LANES)) {
+        kernels::one_at_a_time();
+        let mut line = [0.0; LANES];
+        line[..values.len()].copy_from_slice(values);
+        let [first, second] = f(line);
+        pairs.iter_mut().zip(first).zip(second).for_each(|((pair, a), b)| *pair = [a, b]);
+    }
+}
+
+#[inline(always)]
+fn divide(row: &mut [f64], by: f64) {
+    row.iter_mut().for_each(|p| *p /= by);
+}
+
+/// Subtracts the largest number of a row.
+#[inline(always)]
+fn around_largest(row: &mut [f64]) {
+    let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    row.iter_mut().for_each(|x| *x -= largest);
+}
+
+/// Logarithms of logistic probabilities divided by their sum, in rows of `n`.
+#[inline(always)]
+fn logarithms_of_shares(n: usize, values: &[f64], out: &mut [f64]) {
+    out.copy_from_slice(values);
+    in_lanes(out, ln_logistics);
+    normalise(n, out);
+}
+
+/// Subtracts the logarithm of the sum of the exponentials of each row of `n`, around the largest, so that
+/// numbers far below 0 do not make 0 of it.
+#[inline(always)]
+fn normalise(n: usize, logarithms: &mut [f64]) {
+    logarithms.chunks_exact_mut(n).for_each(around_largest);
+    let mut exponentials = logarithms.to_vec();
+    in_lanes(&mut exponentials, exps_to_the_end);
+    for (row, exponentials) in logarithms.chunks_exact_mut(n).zip(exponentials.chunks_exact(n)) {
+        let sum = ln(exponentials.iter().sum());
+        row.iter_mut().for_each(|logarithm| *logarithm -= sum);
+    }
 }
 
 #[cfg(test)]
