@@ -380,6 +380,22 @@ mod tests {
     }
 
     #[test]
+    fn a_row_of_many_is_as_a_row_alone() {
+        let values: Vec<f64> = (0..3 * PIECE + 7).map(|i| 40.0 * (0.37 * i as f64).sin()).collect();
+        for outputs in [Outputs::Pair, Outputs::Classes(7), Outputs::Classes(PIECE + 3), Outputs::Labels(3)] {
+            let (n, k) = (outputs.n_values(), outputs.n_probabilities());
+            let values = &values[..values.len() / n * n];
+            for way in ways(n) {
+                let (found, logs) = probabilities(&way, outputs, values);
+                for (i, row) in values.chunks(n).enumerate() {
+                    let (p, logarithms) = probabilities(&way, outputs, row);
+                    assert_eq!((&p[..], &logarithms[..]), (&found[i * k..][..k], &logs[i * k..][..k]));
+                }
+            }
+        }
+    }
+
+    #[test]
     fn rows_far_from_every_class_have_probabilities() {
         let (p, logs) =
             probabilities(&Probability::Logistic, Outputs::Classes(3), &[-900.0, -901.0, -2000.0]);
