@@ -101,9 +101,11 @@ pub fn solve(
                     (found.n_iter, found.passes) = (taken, passes);
                     return Ok(found);
                 }
+                // A start that is a solution here already would lead no further than it did before.
+                let is_start = found.n_iter == 0 && w.is_some() && LADDER_LEAST_FACTOR * share <= 1.0;
                 // What stalls on the way is as good a start as any.
                 w = Some(found.w);
-                (reached, share) = (share, 1.0);
+                (reached, share) = (share, if is_start { share.sqrt() } else { 1.0 });
             }
             End::GivenUp { n_iter, passes: read } => {
                 taken += n_iter;
@@ -156,6 +158,29 @@ mod tests {
             assert_eq!((found.n_iter, found.passes), (10 * rungs.len(), rungs.len() as f64));
             assert!(rungs.len() < 200, "{rungs:?}");
         }
+    }
+
+    /// A search starts from the solution at smaller costs: the fit from it that was given up is not made again.
+    #[test]
+    fn a_start_that_stays_as_it_is_is_not_started_from_again() {
+        let visited = RefCell::new(Vec::new());
+        let found = solve(&Params::default(), Some(&[0.4]), |rung| {
+            let start = rung.start.map_or(0.0, |w| w[0]);
+            visited.borrow_mut().push((rung.share, start, rung.may_give_up));
+            if rung.may_give_up && rung.share > 1.5 * start {
+                return Ok(End::GivenUp { n_iter: 10, passes: 1.0 });
+            }
+            // Small costs have the start as a solution.
+            let (w, n_iter) = if rung.share <= 2.0 * start { (start, 0) } else { (rung.share, 10) };
+            let certificate = Certificate { primal: 1.0, dual: 1.0 };
+            let status = Status::Converged;
+            let (w, passes) = (vec![w], 1.0);
+            Ok(End::Solution(PenalisedSolution { w, certificate, penalty: 0.0, status, n_iter, passes }))
+        });
+        assert_eq!(found.expect("no fit fails").w, [1.0]);
+        let visited = visited.into_inner();
+        let repeated = (1..visited.len()).find(|&k| visited[..k].contains(&visited[k]));
+        assert_eq!(repeated, None, "{visited:?}");
     }
 
     #[test]
