@@ -162,7 +162,7 @@ def compare(loss: str, X, y, C: float, given, rivals: dict[str, Fit]) -> list[fl
 
 def path(loss: str, X, y, given, rivals: dict[str, Fit]) -> None:
     """A path of values of C over two decades: our search with a single split, to certified gaps of 1e-4, against refits
-    of the rivals at their tolerance 1e-3; how far above ours their worst objective is.
+    of the rivals at the tolerance ``--tol``; how far above ours their worst objective is.
     """
     slope = 0.5 if loss == "logistic" else 2.0
     first = 1.0 / abs(X.T @ (y * slope)).max()
@@ -178,7 +178,7 @@ def path(loss: str, X, y, given, rivals: dict[str, Fit]) -> None:
         theirs, done, above = 0.0, 0, 0.0
         while done < len(found.Cs) and theirs < given.limit:
             C = float(found.Cs[done])
-            seconds, w = fit(X, y, C, 1e-3)
+            seconds, w = fit(X, y, C, given.tol)
             above = max(above, objective(loss, X, y, C, w) / float(found.objective[done].sum()) - 1.0)
             theirs, done = theirs + seconds, done + 1
         end = "" if done == len(found.Cs) else f" for the first {done}"
@@ -209,6 +209,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--path", action="store_true")
     parser.add_argument("--values", type=int, default=100)
+    parser.add_argument("--tol", type=float, default=1e-3, help="of the rivals' refits on a path")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     rivals = available(given.rivals)

@@ -590,7 +590,8 @@ def test_a_label_that_no_row_has_keeps_its_bounds():
 def test_products_of_features_are_fitted_as_columns(loss, is_hashed, n_classes):
     random = np.random.default_rng(5)
     X = sp.random(150, 120 if is_hashed else 10, 0.1 if is_hashed else 0.6, format="csr", random_state=5)
-    values = X @ random.standard_normal((X.shape[1], n_classes)) + (X @ random.standard_normal(X.shape[1]))[:, None] ** 2
+    squares = (X @ random.standard_normal(X.shape[1]))[:, None] ** 2
+    values = X @ random.standard_normal((X.shape[1], n_classes)) + squares
     y = np.argmax(values + 0.1 * random.standard_normal(values.shape), axis=1)
     written = hinge.Poly2Map(hash_bits=12).fit_transform(X)
     written.sum_duplicates()

@@ -160,7 +160,8 @@ mod tests {
         }
     }
 
-    /// A search starts from the solution at smaller costs: the fit from it that was given up is not made again.
+    /// A search starts from the solution at smaller costs: the fit from it that was given up is not made
+    /// again.
     #[test]
     fn a_start_that_stays_as_it_is_is_not_started_from_again() {
         let visited = RefCell::new(Vec::new());
