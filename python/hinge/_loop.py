@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
-from hinge import _native, _validate, poly2
+from hinge import _native, _validate
 from hinge._csearch import ENDS, CSearch, NoSkillWarning, PartialSearchWarning
 from hinge._folds import Folds
 from hinge._plan import Plan
@@ -15,6 +15,7 @@ from hinge._scoring import Scoring
 from hinge._search_progress import search_progress
 from hinge._steps import Step, Steps
 from hinge._warn import warn
+from hinge.poly2 import n_weights
 
 _ROUNDING = 1e-12
 """Of a mean over folds, relative to scores of at most 1."""
@@ -70,8 +71,8 @@ class Search:
         wants_stop : callable
             Told every finished step; returns whether to end the search.
         """
-        n_weights = poly2.n_weights(self.problem.n_features, self.options["map"])
-        steps = Steps(self.problem, self.folds, self.scoring, self.plan, n_weights)
+        width = n_weights(self.problem.n_features, self.options["map"])
+        steps = Steps(self.problem, self.folds, self.scoring, self.plan, width)
         try:
             reason = self._run(steps, wants_stop)
         except KeyboardInterrupt:

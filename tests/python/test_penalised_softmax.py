@@ -195,10 +195,23 @@ def test_what_asks_for_the_softmax():
         np.testing.assert_allclose(found.predict_proba(X), softmax(found.decision_function(X), axis=1))
     two = model().fit(X, y == 1)
     np.testing.assert_array_equal(two.coef_, model(multi_class="ovr").fit(X, y == 1).coef_)
-    with pytest.raises(ValueError, match="degree must be 1"):
-        model(degree=2).fit(X, y)
     with pytest.raises(ValueError, match="multi_class"):
         hinge.select_C(X, y, loss="squared_hinge", penalty="l1", multi_class="multinomial")
+
+
+def test_products_of_features_are_in_the_softmax():
+    X, y = iris()
+    found = model(degree=2, C=0.3).fit(X, y)
+    written = hinge.Poly2Map().fit_transform(X)
+    alone = model(C=0.3).fit(written, y)
+    assert found.coef_.shape == (3, 14)
+    assert found.multi_class_ == "multinomial"
+    np.testing.assert_allclose(found.coef_, alone.coef_, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.predict_proba(X), alone.predict_proba(written), rtol=1e-9)
+    search = {"loss": "logistic", "penalty": "l1", "multi_class": "multinomial", "max_drop": 0.05, "cv": 3}
+    np.testing.assert_allclose(
+        hinge.select_C(X, y, degree=2, **search).scores, hinge.select_C(written, y, **search).scores
+    )
 
 
 def test_models_are_kept_and_served(tmp_path):
