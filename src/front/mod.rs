@@ -29,6 +29,7 @@ use crate::labels::{self, Classification, Labels, crammer_singer, multinomial};
 use crate::loss::LossKind;
 use crate::matrix::Rows;
 use crate::pairs::map::Map;
+use crate::penalty::Penalty;
 use crate::presolve::Presolved;
 use crate::source::mapped::StoreMap;
 use crate::store::reader::Store;
@@ -71,10 +72,10 @@ pub fn fit(
 ) -> Result<Outcome> {
     spec.check_penalty()?;
     spec.check_start(source, targets)?;
+    if let (Source::Rows(data), Targets::Classes(labels), Some(penalty)) = (source, targets, spec.penalty) {
+        return fit_penalised(data, labels, cost, (spec, penalty), monitor);
+    }
     match (source, targets) {
-        (Source::Rows(data), Targets::Classes(labels)) if spec.penalty.is_some() => {
-            fit_penalised(data, labels, cost, spec, monitor)
-        }
         (Source::Rows(data), Targets::Classes(labels)) if spec.is_crammer_singer() => {
             fit_all_classes(data, labels, cost, spec, monitor)
         }
@@ -141,13 +142,12 @@ fn fit_penalised(
     data: &Checked<'_>,
     labels: &Labels<'_>,
     cost: &[f64],
-    spec: &Spec,
+    (spec, penalty): (&Spec, &Penalty),
     monitor: &dyn Monitor,
 ) -> Result<Outcome> {
     let map = spec.map.map(|map| map.map(data.rows.n_cols())).transpose()?;
     let rows = data.by_columns(map.as_ref())?;
     let all = Classification { rows: &rows, labels, cost, intercept: spec.intercept };
-    let Some(penalty) = spec.penalty else { unreachable!("the caller has looked") };
     if spec.is_multinomial(labels.n_classes)? {
         let solution = labels::penalised::fit_softmax(&all, penalty, &spec.params, monitor)?;
         return Ok(Outcome::of_penalised_softmax(solution, rows.n_cols()));
@@ -165,6 +165,10 @@ fn fit_sets(
     spec: &Spec,
     monitor: &dyn Monitor,
 ) -> Result<Outcome> {
+    if spec.map.is_some() {
+        let rule = "1 where rows have sets of labels";
+        return Err(Error::Parameter { name: "degree", value: "2".into(), rule });
+    }
     let mut found: Vec<Option<SparseSolution>> = vec![None; indicator.n_labels()];
     let mut keep = |label: usize, solution| found[label] = Some(solution);
     let Spec { loss, intercept, params, .. } = *spec;
