@@ -69,7 +69,7 @@ def native_fit(
     ids: np.ndarray, n_classes: int, rows: tuple[np.ndarray, np.ndarray] | None, options: dict[str, Any]
 ) -> Callable[..., dict[str, Any]]:
     """The native function that fits all classes, or the labels with the given positive rows."""
-    sparse_tol = options.get("sparse_tol")
+    sparse_tol = options["sparse_tol"]
     if rows is None and sparse_tol is None:
         return _native.fit
     starts, positive = class_rows(ids, n_classes) if rows is None else rows
@@ -79,7 +79,7 @@ def native_fit(
         n_features = matrix[3] if isinstance(matrix, tuple) else matrix.shape[1]
         indptr, indices, values = result["coef"]
         coef = sp.csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, n_features))
-        return result | {"coef": coef if options.get("sparse_coef") else coef.toarray()}
+        return result | {"coef": coef if options["sparse_coef"] else coef.toarray()}
 
     return fit
 

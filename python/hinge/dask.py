@@ -452,7 +452,7 @@ def _options(given: Any, loss: str, asked: Mapping[str, Any]) -> dict[str, Any]:
         "degree": options["map"] is not None,
         "multi_class": options["multi_class"] != "ovr" or options["solver"] == "crammer_singer",
         "solver": options["solver"] not in ("auto", "newton"),
-        "sparse_coef": getattr(given, "sparse_coef", False),
+        "sparse_coef": options["sparse_coef"],
         "presolve": options["presolve"] == "on",
         "C": not math.isfinite(getattr(given, "C", 1.0)),
     }

@@ -551,15 +551,12 @@ def test_a_matrix_of_labels_is_fitted_column_by_column(loss, intercept, more):
     found = model(loss, **given).fit(X, Y, sample_weight=weight)
     assert found.coef_.shape == (6, 12)
     has_free_intercept = not intercept
-    for label in range(4 if has_free_intercept else 6):
-        twice = np.vstack([X, X[:1]])  # a row without weight has the class that the column lacks
-        y = np.r_[Y[:, label], 1 - Y[-1, label]]
-        alone = model(loss, **given).fit(twice, y, sample_weight=np.r_[weight, 0]) if label < 4 else None
-        if alone is not None:
-            np.testing.assert_array_equal(found.coef_[label], alone.coef_[0])
-            assert found.intercept_[label] == alone.intercept_[0]
-            assert found.certificate_.primal[label] == alone.certificate_.primal[0]
-        assert found.certificate_.status[label] == "converged"
+    for label in range(4):
+        alone = model(loss, **given).fit(X, Y[:, label], sample_weight=weight)
+        np.testing.assert_array_equal(found.coef_[label], alone.coef_[0])
+        assert found.intercept_[label] == alone.intercept_[0]
+        assert found.certificate_.primal[label] == alone.certificate_.primal[0]
+    assert set(found.certificate_.status) == {"converged"}
     if has_free_intercept:
         assert not found.coef_[4:].any()
         np.testing.assert_array_equal(found.intercept_[4:], [-np.inf, np.inf] if loss == "logistic" else [-1, 1])
