@@ -66,8 +66,8 @@ pub trait RowModels {
 pub struct Entries<R> {
     rows: R,
     bend: Vec<f64>,
-    /// What the smallest curvature of a coordinate adds to its own, and the slope that comes of it: without
-    /// that slope every epoch would go on along a column without curvature.
+    /// What damping adds to the curvature of each coordinate, and the slope that comes of it: without that
+    /// slope every epoch would go on along a column without curvature.
     added: Vec<[f64; 2]>,
     extrapolation: Extrapolation,
     /// Whether conjugate gradients are worth it.
@@ -79,15 +79,13 @@ pub struct Entries<R> {
 }
 
 impl<R: RowModels> Entries<R> {
-    /// The model of these rows. `least` is the smallest curvature of each coordinate.
+    /// The model of these rows, with a curvature of `damping` added along each coordinate.
     ///
     /// Jumps are extrapolations; from some epoch on, where the model `is_directed`, conjugate gradients: of
     /// thousands of columns they save nine of ten epochs.
-    pub fn new(rows: R, least: &[f64], is_directed: bool) -> Self {
-        let mut bend: Vec<f64> = (0..least.len()).map(|k| rows.bend(k)).collect_large();
-        let added =
-            bend.iter().zip(least).map(|(bend, least)| [(least - bend).max(0.0), 0.0]).collect_large();
-        bend.iter_mut().zip(least).for_each(|(bend, least)| *bend = bend.max(*least));
+    pub fn new(rows: R, damping: &[f64], is_directed: bool) -> Self {
+        let bend = (0..damping.len()).map(|k| rows.bend(k)).collect_large();
+        let added = damping.iter().map(|damping| [*damping, 0.0]).collect_large();
         let extrapolation = Extrapolation::of(DIFFERENCES);
         let waits = Waits::new(BETWEEN_DIRECTIONS);
         Self { rows, bend, added, extrapolation, is_directed, epochs: 0, waits, heavy: None }
@@ -107,7 +105,8 @@ impl<R: RowModels> QuadraticModel for Entries<R> {
     #[inline(always)]
     fn along(&self, k: usize) -> [f64; 2] {
         let [slope, bend] = self.rows.along(k, self.bend[k]);
-        [slope + self.added[k][1], bend]
+        let [damping, added] = self.added[k];
+        [slope + added, bend + damping]
     }
     #[inline(always)]
     fn shift(&mut self, k: usize, by: f64) {
@@ -151,7 +150,7 @@ impl<R: RowModels> QuadraticModel for Entries<R> {
 }
 
 impl<R: RowModels> Entries<R> {
-    /// Curvature along each coordinate.
+    /// Curvature along each coordinate, without damping.
     pub fn bends(&self) -> &[f64] {
         &self.bend
     }
@@ -164,7 +163,8 @@ impl<R: RowModels> Entries<R> {
         monitor: &dyn Monitor,
     ) -> Result<(Jump, f64)> {
         let inside: Vec<usize> = (0..w.len()).filter(|&k| is_inside(&terms[k], w[k])).collect_large();
-        let diagonal: Vec<f64> = inside.iter().map(|&k| self.bend[k] + terms[k].l2).collect_large();
+        let diagonal: Vec<f64> =
+            inside.iter().map(|&k| self.bend[k] + self.added[k][0] + terms[k].l2).collect_large();
         let slope = inside.iter().map(|&k| terms[k].slope_inside(w[k], self.along(k)[0])).collect_large();
         let mut along = self.rows.zeros();
         let product = |direction: &[f64]| self.product(terms, &inside, direction, &mut along);

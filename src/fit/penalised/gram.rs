@@ -28,11 +28,11 @@ pub struct ModelMatrix {
 }
 
 impl ModelMatrix {
-    /// The model of a matrix whose slopes along the columns are `slope`. `least` is the smallest curvature of
-    /// a column.
-    pub fn new(mut matrix: Vec<f64>, slope: Vec<f64>, least: &[f64]) -> Self {
+    /// The model of a matrix whose slopes along the columns are `slope`, with a curvature of `damping`
+    /// added along each.
+    pub fn new(mut matrix: Vec<f64>, slope: Vec<f64>, damping: &[f64]) -> Self {
         let m = slope.len();
-        (0..m).for_each(|k| matrix[k * m + k] = matrix[k * m + k].max(least[k]));
+        (0..m).for_each(|k| matrix[k * m + k] += damping[k]);
         let bend = (0..m).map(|k| matrix[k * m + k]).collect();
         Self { matrix, slope, bend, factor: Factor::new(m), was_asked: false }
     }

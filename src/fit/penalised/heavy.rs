@@ -40,11 +40,11 @@ pub struct HeavyBlock {
 }
 
 impl HeavyBlock {
-    /// The block of these places with so many entries, whose model has this matrix. `least` is the smallest
-    /// curvature of each coordinate of the set.
-    pub fn new(places: Vec<u32>, entries: usize, matrix: Vec<f64>, least: &[f64]) -> Self {
-        let least: Vec<f64> = places.iter().map(|&k| least[k as usize]).collect_large();
-        let model = ModelMatrix::new(matrix, memory::zeros(places.len()), &least);
+    /// The block of these places with so many entries, whose model has this matrix, with a curvature
+    /// of `damping` added along each coordinate of the set.
+    pub fn new(places: Vec<u32>, entries: usize, matrix: Vec<f64>, damping: &[f64]) -> Self {
+        let damping: Vec<f64> = places.iter().map(|&k| damping[k as usize]).collect_large();
+        let model = ModelMatrix::new(matrix, memory::zeros(places.len()), &damping);
         Self { places, entries, model }
     }
 
@@ -119,19 +119,19 @@ mod tests {
                 part.matrix(&chosen, list, &losses, &Silent).unwrap()
             };
             let slope = part.coordinates().slopes(&all, &losses.slope);
-            let least = vec![0.0; d];
+            let damping = vec![0.0; d];
             let start: Vec<f64> = terms.iter().map(|term| term.clip(0.0)).collect();
 
             let mut expected = start.clone();
             let exact = InnerStop { share: 1e-15, epochs: 2000, ..ENTRIES_STOP };
-            let mut whole = ModelMatrix::new(matrix_of(&all), slope.clone(), &least);
+            let mut whole = ModelMatrix::new(matrix_of(&all), slope.clone(), &damping);
             descend(&mut whole, &terms, &mut expected, exact, &Silent).unwrap();
 
             let block: Vec<u32> = all.iter().copied().filter(|&k| together[k as usize]).collect();
-            let mut model = Entries::new(part.row_models(&all, &losses, &slope), &least, false);
+            let mut model = Entries::new(part.row_models(&all, &losses, &slope), &damping, false);
             model.heavy = (!block.is_empty()).then(|| {
                 let entries = part.coordinates().count_entries(&block);
-                HeavyBlock::new(block.clone(), entries, matrix_of(&block), &least)
+                HeavyBlock::new(block.clone(), entries, matrix_of(&block), &damping)
             });
             let mut found = start;
             descend(&mut model, &terms, &mut found, exact, &Silent).unwrap();

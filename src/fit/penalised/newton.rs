@@ -26,12 +26,13 @@ const SUFFICIENT: f64 = 1e-4;
 const GOOD: f64 = 0.25;
 /// Halvings of a step at most.
 const MAX_HALVINGS: usize = 40;
-/// Curvature of a column at least, as a share of its largest: rows that are flat now may not be so further
-/// on. Steps that prove much too long raise it, whole ones lower it again.
-const LEAST_CURVATURE: f64 = 1e-10;
+/// Curvature that is added along each column at least, as a share of its largest, the damping of Levenberg
+/// and Marquardt: rows that are flat now may not be so further on. Steps that prove much too long raise it,
+/// whole ones lower it again.
+const LEAST_DAMPING: f64 = 1e-10;
 /// Share of a step below which it was much too long,
 const TOO_LONG: f64 = 0.1;
-/// which raises the least curvature by this factor, to at least [`RAISED`].
+/// which raises the damping by this factor, to at least [`RAISED`].
 const RAISE: f64 = 10.0;
 /// See [`RAISE`]. By 100 and to 1e-4: softmax, mnist, 5,000 rows, standardised, 907 weights, gap 1e-2, sets
 /// of at least 50, 100 and 200 weights: 23, 18 and 21 steps instead of 22, 18 and 17. flights, imdb,
@@ -77,7 +78,7 @@ pub struct NewtonSteps<'a, T> {
     is_losses_turn: bool,
     /// and the epochs on them since the last matrix.
     epochs_on_losses: usize,
-    /// Curvature of a column at least, as a share of its largest.
+    /// Curvature that is added along a column, as a share of its largest.
     damping: f64,
     /// The price of the dearest matrix so far, of those above [`GRAM_PRICE`].
     dearest: f64,
@@ -109,7 +110,7 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
             fractions: 0,
             is_losses_turn: true,
             epochs_on_losses: 0,
-            damping: LEAST_CURVATURE,
+            damping: LEAST_DAMPING,
             dearest: 0.0,
             share: ENTRIES_STOP.share,
             largest: memory::filled(f64::NAN, smooth_part.coordinates().columns.len()),
@@ -187,7 +188,7 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         // What steps of the others have learnt of the models is theirs.
         let Self { taken, fractions, damping, wrong, .. } = *self;
         let model_slopes = self.model_slopes.take();
-        self.damping = LEAST_CURVATURE;
+        self.damping = LEAST_DAMPING;
         let losses = self.minimise(w, losses, working.free(), None, target)?;
         (self.taken, self.fractions, self.damping, self.is_stuck) = (taken, fractions, damping, false);
         (self.wrong, self.model_slopes) = (wrong, model_slopes);
@@ -218,9 +219,10 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         loop {
             self.monitor.poll()?;
             let slope = known.take().unwrap_or_else(|| all.slopes(list, &losses.slope));
-            let least: Vec<f64> = largest.iter().map(|bend| self.damping * bend).collect_large();
+            let damping: Vec<f64> = largest.iter().map(|bend| self.damping * bend).collect_large();
             let before: Vec<f64> = list.iter().map(|&j| w[j as usize]).collect_large();
-            let subset = Subset { list, terms: &terms, least: &least, chosen: set.as_ref(), entries, share };
+            let subset =
+                Subset { list, terms: &terms, damping: &damping, chosen: set.as_ref(), entries, share };
             let by_losses = self.minimum_of_losses(&subset, &losses, &before)?;
             let was_by_losses = by_losses.is_some();
             let after = match by_losses {
@@ -258,7 +260,7 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         losses: &Losses,
         before: &[f64],
     ) -> Result<Option<Vec<f64>>> {
-        let Subset { list, terms, least, .. } = *subset;
+        let Subset { list, terms, damping, .. } = *subset;
         if !(self.is_losses_turn && subset.is_wide()) {
             return Ok(None);
         }
@@ -266,7 +268,7 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
             return Ok(None);
         };
         let mut after = memory::copy(before);
-        let mut model = Entries::new(rows, least, false);
+        let mut model = Entries::new(rows, damping, false);
         let stop = InnerStop { noise: INNER_NOISE * losses.value, ..LOSSES_STOP };
         let found = descend(&mut model, terms, &mut after, stop, self.monitor)?;
         self.epochs_on_losses += found.epochs;
@@ -299,7 +301,7 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         slope: &[f64],
         before: &[f64],
     ) -> Result<Vec<f64>> {
-        let Subset { list, terms, least, chosen: set, share, .. } = *subset;
+        let Subset { list, terms, damping, chosen: set, share, .. } = *subset;
         let price = set.map_or(f64::INFINITY, |set| set.price);
         let noise = INNER_NOISE * losses.value;
         let mut after = memory::copy(before);
@@ -315,7 +317,7 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         }
         self.passes += price * share;
         let matrix = self.smooth_part.matrix(set, list, losses, self.monitor)?;
-        let mut model = ModelMatrix::new(matrix, memory::copy(slope), least);
+        let mut model = ModelMatrix::new(matrix, memory::copy(slope), damping);
         for (k, (after, before)) in after.iter().zip(before).enumerate().filter(|(_, (a, b))| a != b) {
             model.shift(k, after - before);
         }
@@ -333,11 +335,11 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         slope: &[f64],
         after: &mut [f64],
     ) -> Result<bool> {
-        let Subset { list, terms, least, chosen: set, .. } = *subset;
+        let Subset { list, terms, damping, chosen: set, .. } = *subset;
         // Tried: conjugate gradients where rows are flat, too; phishing_urls with the squared hinge and 1,040
         // weights takes 8 to 10 s to 1e-4 instead of 4 to 5, imdb 2.4 instead of 4.8.
         let is_directed = list.len() > DIRECTED_COLUMNS && self.smooth_part.is_curved(losses);
-        let mut model = Entries::new(self.smooth_part.row_models(list, losses, slope), least, is_directed);
+        let mut model = Entries::new(self.smooth_part.row_models(list, losses, slope), damping, is_directed);
         let block = self.heaviest(subset, losses, &model)?;
         let together = block.as_ref().map_or(0, |block| block.entries);
         let price = |set: &ChosenColumns<'_>| match block {
@@ -369,7 +371,7 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         losses: &Losses,
         model: &Entries<T::Rows<'_>>,
     ) -> Result<Option<HeavyBlock>> {
-        let Subset { list, least, entries, share, .. } = *subset;
+        let Subset { list, damping, entries, share, .. } = *subset;
         if !heavy::is_worth_it(list.len(), entries) {
             return Ok(None);
         }
@@ -382,7 +384,7 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         };
         let matrix = self.smooth_part.matrix(&chosen, &block, losses, self.monitor)?;
         self.passes += chosen.price * share * together as f64 / entries as f64;
-        Ok(Some(HeavyBlock::new(places, together, matrix, least)))
+        Ok(Some(HeavyBlock::new(places, together, matrix, damping)))
     }
 
     /// [`SmoothPart::largest_bend`], computed once.
@@ -394,13 +396,13 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         self.largest[column]
     }
 
-    /// Chooses the least curvature of the next model by the share of the last step that was taken.
+    /// Chooses the damping of the next model by the share of the last step that was taken.
     fn adapt(&mut self, share: f64) {
         self.fractions = if share <= LADDER_FRACTION { self.fractions + 1 } else { 0 };
         if share < TOO_LONG {
             self.damping = (self.damping * RAISE).clamp(RAISED, 1.0);
         } else if share == 1.0 {
-            self.damping = (self.damping / RAISE).max(LEAST_CURVATURE);
+            self.damping = (self.damping / RAISE).max(LEAST_DAMPING);
         }
     }
 
@@ -468,8 +470,8 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
 struct Subset<'a> {
     list: &'a [u32],
     terms: &'a [Term],
-    /// Least curvature of the model along each.
-    least: &'a [f64],
+    /// Curvature that is added to the model's along each.
+    damping: &'a [f64],
     /// What makes the matrix of a model, if they are few.
     chosen: Option<&'a ChosenColumns<'a>>,
     /// Their entries,
