@@ -2,12 +2,13 @@
 
     python l1.py                                        # all sets, three values of C, gaps of 1e-2, 1e-4, 1e-6
     python l1.py --sets a9a 20news --shares 0.001 0.01 --rivals liblinear --limit 60
+    python l1.py --sets 20news --losses squared_hinge --costs 61 1000   # these values of C
     python l1.py --path --sets a9a                      # a path of values of C, warm starts against refits
 
-C is that at which about the given shares of the weights are not zero. Ours stops at its certified gap. The rivals run
-at falling tolerances until the objective, computed here in double precision, is within the target of the optimum, and
-the time of that run alone counts; a rival that takes longer than ``--limit`` seconds is left out from then on (``-``;
-on a path it ends there).
+C is that at which about the given shares of the weights are not zero, or as given. Ours stops at its certified gap.
+The rivals run at falling tolerances until the objective, computed here in double precision, is within the target of
+the optimum, and the time of that run alone counts; a rival that takes longer than ``--limit`` seconds is left out from
+then on (``-``; on a path it ends there).
 The optimum is that of a fit to a certified gap of 1e-9. No intercepts; the logistic loss and, where the rival has it,
 the squared hinge. celer and skglm run where they are installed, compiled before the clock starts.
 """
@@ -18,7 +19,7 @@ import argparse
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import hinge
 import numpy as np
@@ -143,6 +144,16 @@ def cost_of_share(loss: str, X, y, share: float) -> float | None:
     return None
 
 
+def costs_of_shares(loss: str, X, y, shares: list[float]) -> Iterator[float]:
+    """:func:`cost_of_share` of each share, up to the first that no C has."""
+    for share in shares:
+        C = cost_of_share(loss, X, y, share)
+        if C is None:
+            print(f"  {loss}: no C up to {HIGHEST:g} times the first has {share:g} of the weights")
+            return
+        yield C
+
+
 def compare(loss: str, X, y, C: float, given, rivals: dict[str, Fit]) -> list[float]:
     """Print the times of all, and return how many times faster than the best rival ours is."""
     exact = model(loss, C, 1e-9).fit(X, y)
@@ -203,6 +214,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", nargs="+", default=SETS)
     parser.add_argument("--shares", nargs="+", type=float, default=(0.001, 0.01, 0.1))
+    parser.add_argument("--costs", nargs="+", type=float, help="values of C, instead of shares")
     parser.add_argument("--losses", nargs="+", default=("logistic", "squared_hinge"))
     parser.add_argument("--rivals", nargs="*", default=list(RIVALS))
     parser.add_argument("--limit", type=float, default=60.0)
@@ -227,11 +239,7 @@ def main() -> None:
                 if given.path:
                     path(loss, X, y, given, known)
                     continue
-                for share in given.shares:
-                    C = cost_of_share(loss, X, y, share)
-                    if C is None:
-                        print(f"  {loss}: no C up to {HIGHEST:g} times the first has {share:g} of the weights")
-                        break
+                for C in given.costs or costs_of_shares(loss, X, y, given.shares):
                     line = compare(loss, X, y, C, given, known)
                     for some, ratio in zip(ratios, line, strict=True):
                         some.extend([ratio] if ratio < np.inf else [])

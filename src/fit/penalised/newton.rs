@@ -29,8 +29,14 @@ const MAX_HALVINGS: usize = 40;
 /// Curvature that is added along each column at least, as a share of its largest, the damping of Levenberg
 /// and Marquardt: rows that are flat now may not be so further on. Steps that prove much too long raise it,
 /// whole ones lower it again.
+///
+/// Added, as a least curvature would not do: of fewer rows within the margin than columns, the model is flat
+/// along sums of columns that are curved each. 20news, one group against the rest, squared hinge, L1, gap
+/// 1e-2, C = 200 and 1,000: 64 and 127 steps, 160 and 517 with a least curvature (6.4 and 12.8 s, 18.7 and
+/// 189).
 const LEAST_DAMPING: f64 = 1e-10;
-/// Share of a step below which it was much too long,
+/// Share of a step below which it was much too long (tried: 0.3 and 0.6, with raises by 2, 4 and 10 to at
+/// least 1e-5 to 1e-3; 57 to 79 steps there at C = 200),
 const TOO_LONG: f64 = 0.1;
 /// which raises the damping by this factor, to at least [`RAISED`].
 const RAISE: f64 = 10.0;
@@ -408,6 +414,9 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
 
     /// Goes as far along a step as the objective falls, as far as rounding lets this be seen; returns the
     /// losses there, half of the decrease that the slope promised, and the share of the step.
+    ///
+    /// Tried: three bisections around the best share; 20news, squared hinge, L1, gap 1e-2, C = 18, 61, 200 and
+    /// 1,000 23, 41, 60 and 170 steps instead of 25, 42, 64 and 127.
     fn search(&mut self, step: &LineStep<'_>, losses: Losses, w: &mut [f64]) -> (Losses, f64, f64) {
         let LineStep { list, terms, before, after, slope } = *step;
         let mut direction = std::mem::take(&mut self.direction);
