@@ -18,11 +18,11 @@
 //! Tried: small costs first for every fit whose costs are more than 30 or 100 times those at which all
 //! weights are zero. 20news 1.2 s at C = 100 and 10 to 28 at C = 1000, but flights, squared hinge, 2,637
 //! weights 3.0 to 4.1 s instead of 2.2, a9a and madelon up to twice as long as from zero. Softened half
-//! parabolas instead, by a logarithmic barrier on their dual variables, ten times weaker at a time, each to a
-//! loose gap: another group, C = 200, 142 to 250 steps instead of 64. A model that knows of rows that come within the margin, by the slope of the
-//! chord to where the search ended, made anew up to three times a step: steps are whole and leave few
-//! weights behind (27 of them to C = 25 of a group where every second one is a half), but a fit takes as
-//! long at C = 10 (2.5 s) and over 60 s instead of 30 at C = 100.
+//! parabolas instead, by a logarithmic barrier on their dual variables, ten times weaker at a time, each to
+//! a loose gap: another group, C = 200, 142 to 250 steps instead of 64. A model that knows of rows that
+//! come within the margin, by the slope of the chord to where the search ended, made anew up to three times
+//! a step: steps are whole and leave few weights behind (27 of them to C = 25 of a group where every second
+//! one is a half), but a fit takes as long at C = 10 (2.5 s) and over 60 s instead of 30 at C = 100.
 
 use std::borrow::Cow;
 

@@ -415,8 +415,8 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
     /// Goes as far along a step as the objective falls, as far as rounding lets this be seen; returns the
     /// losses there, half of the decrease that the slope promised, and the share of the step.
     ///
-    /// Tried: three bisections around the best share; 20news, squared hinge, L1, gap 1e-2, C = 18, 61, 200 and
-    /// 1,000 23, 41, 60 and 170 steps instead of 25, 42, 64 and 127.
+    /// Tried: three bisections around the best share; 20news, squared hinge, L1, gap 1e-2, C = 18, 61, 200
+    /// and 1,000 23, 41, 60 and 170 steps instead of 25, 42, 64 and 127.
     fn search(&mut self, step: &LineStep<'_>, losses: Losses, w: &mut [f64]) -> (Losses, f64, f64) {
         let LineStep { list, terms, before, after, slope } = *step;
         let mut direction = std::mem::take(&mut self.direction);
