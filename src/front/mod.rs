@@ -173,7 +173,7 @@ fn fit_sets(
     let mut keep = |label: usize, solution| found[label] = Some(solution);
     let Spec { loss, intercept, params, .. } = *spec;
     let rows = &data.rows.into();
-    let task = LabelTask { rows, packed: None, cost, intercept, loss, params, drop };
+    let task = LabelTask { rows, cost, intercept, loss, params };
     if let Some(penalty) = spec.penalty {
         data.structure.check_solvable()?;
         labels::penalised::fit_labels(&task, indicator, penalty, monitor, &mut keep)?;
@@ -181,7 +181,7 @@ fn fit_sets(
     }
     let packed = pack(data, spec, cost, indicator.n_labels(), monitor)?;
     let packed = packed.as_ref();
-    sparse::fit(&LabelTask { packed, ..task }, indicator, monitor, &mut keep)?;
+    sparse::fit(&task, indicator, packed, drop, monitor, &mut keep)?;
     Ok(Outcome::of_sets(found, data.rows.n_cols(), packed))
 }
 

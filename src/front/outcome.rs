@@ -93,8 +93,10 @@ impl Outcome {
         };
         Self {
             facts: found.iter().map(facts).collect(),
-            intercepts: found.iter().map(|solution| solution.intercept).collect(),
-            weights: Weights::Sparse(found.into_iter().map(|s| (s.columns, s.values)).collect()),
+            intercepts: found.iter().map(|solution| solution.weights.intercept).collect(),
+            weights: Weights::Sparse(
+                found.into_iter().map(|s| (s.weights.columns, s.weights.values)).collect(),
+            ),
             n_weights,
             presolve: packed.map(|packed| *packed.report()),
             loads: Vec::new(),

@@ -1,7 +1,7 @@
 //! One-vs-rest: the binary problems of a classification task, as parallel tasks over one matrix.
 //! [`crammer_singer`], [`multinomial`]: all classes as one problem. [`penalised`]: with a penalty other than
-//! the square. [`sparse`]: thousands of labels with
-//! sparse weights. [`classes`]: what classes are called. [`scores`]: predictions of many labels, with
+//! the square. [`sparse`]: thousands of labels with sparse weights ([`sparse_weights`]). [`classes`]: what
+//! classes are called. [`scores`]: predictions of many labels, with
 //! [`inverted_index`] for sparse weights.
 //!
 //! Two classes make one problem, whose positive class is the second; `k > 2` classes make `k` problems, class
@@ -15,6 +15,7 @@ pub mod multinomial;
 pub mod penalised;
 pub mod scores;
 pub mod sparse;
+pub mod sparse_weights;
 
 use crate::fit::crammer_singer::ClassProblem;
 use crate::fit::{Intercept, Monitor, Params, Problem, Solution, Start, auto, presolved};

@@ -24,6 +24,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use super::sparse_weights::SparseWeights;
 use super::{check_row_count, check_weights};
 use crate::fit::{
     Certificate, Intercept, Monitor, Params, Problem, Solution, SolverKind, Start, Status, auto, certificate,
@@ -84,12 +85,8 @@ impl Indicator<'_> {
 /// The answer for one label.
 #[derive(Clone, Debug)]
 pub struct SparseSolution {
-    /// Columns of nonzero weights, rising.
-    pub columns: Vec<u32>,
-    /// Their weights.
-    pub values: Vec<f64>,
-    /// Intercept on the scale of the decision value.
-    pub intercept: f64,
+    /// Weights and intercept.
+    pub weights: SparseWeights,
     /// How good these weights are.
     pub certificate: Certificate,
     /// How the fit ended, small weights not yet dropped.
@@ -106,8 +103,6 @@ pub struct SparseSolution {
 pub struct LabelTask<'a> {
     /// The caller's matrix.
     pub rows: &'a Matrix<'a>,
-    /// Its packed form, if any.
-    pub packed: Option<&'a Presolved>,
     /// `C * sample weight` per row.
     pub cost: &'a [f64],
     /// Treatment of the intercept.
@@ -116,8 +111,6 @@ pub struct LabelTask<'a> {
     pub loss: LossKind,
     /// Accuracy and limits.
     pub params: Params,
-    /// Change of the objective, relatively, up to which small weights are dropped; 0 for none.
-    pub drop: f64,
 }
 
 impl LabelTask<'_> {
@@ -137,13 +130,17 @@ impl LabelTask<'_> {
     }
 }
 
-/// Fits every label; calls `keep(label, solution)` in no particular order, from one thread at a time.
+/// Fits every label, on the packed form of the matrix where there is one; calls `keep(label, solution)` in no
+/// particular order, from one thread at a time. `drop` is the change of the objective, relatively, up to which
+/// small weights are dropped; 0 for none.
 ///
 /// # Errors
 /// Input that does not fit together, and those of [`auto::solve`].
 pub fn fit(
     task: &LabelTask<'_>,
     labels: &Indicator<'_>,
+    packed: Option<&Presolved>,
+    drop: f64,
     monitor: &dyn Monitor,
     keep: &mut (dyn FnMut(usize, SparseSolution) + Send),
 ) -> Result<()> {
@@ -151,9 +148,11 @@ pub fn fit(
     let cost: Vec<f64> = ids.iter().map(|&i| task.cost[i as usize]).collect_large();
     let mut place = memory::filled(u32::MAX, task.rows.n_rows());
     ids.iter().enumerate().for_each(|(at, &i)| place[i as usize] = at as u32);
-    let column_cost = if task.drop > 0.0 { column_costs(task) } else { Vec::new() };
+    let column_cost = if drop > 0.0 { column_costs(task) } else { Vec::new() };
     let shared = Shared {
         task,
+        packed,
+        drop,
         ids: &ids,
         cost: &cost,
         place: &place,
@@ -218,6 +217,8 @@ fn column_costs(task: &LabelTask<'_>) -> Vec<f64> {
 /// What a label's task reads.
 struct Shared<'a> {
     task: &'a LabelTask<'a>,
+    packed: Option<&'a Presolved>,
+    drop: f64,
     /// Rows of positive cost, and their costs.
     ids: &'a [u32],
     cost: &'a [f64],
@@ -238,7 +239,8 @@ impl Shared<'_> {
 
     /// See the module's description; on the packed columns where there are any.
     fn base(&self) -> Result<Option<Start>> {
-        let LabelTask { packed, loss, ref params, .. } = *self.task;
+        let LabelTask { loss, ref params, .. } = *self.task;
+        let packed = self.packed;
         let n_cols = packed.map_or(self.task.rows.n_cols(), |packed| packed.report().columns_out);
         if self.task.intercept == Intercept::Free {
             let start = Start { w: Some((memory::zeros(n_cols), -1.0)), ..Start::default() };
@@ -271,13 +273,13 @@ impl Shared<'_> {
                 alpha[at] = 0.0;
             }
         }
-        let LabelTask { packed, loss, ref params, intercept, .. } = *self.task;
+        let LabelTask { loss, ref params, intercept, .. } = *self.task;
         if intercept == Intercept::Free && (count == 0 || count == y.len()) {
             return Ok(constant(loss, y[0]));
         }
         let params = Params { seed: params.seed.wrapping_add(label as u64), ..*params };
         let problem = self.problem(&y);
-        let solve = |solver: SolverKind| match packed {
+        let solve = |solver: SolverKind| match self.packed {
             Some(packed) => presolved::solve_from(
                 &problem,
                 packed,
@@ -293,7 +295,7 @@ impl Shared<'_> {
         if solution.status != Status::Converged && params.solver == SolverKind::Auto && is_rare {
             solution = solve(SolverKind::Auto)?;
         }
-        if self.task.drop > 0.0 {
+        if self.drop > 0.0 {
             self.simplify(&problem, &mut solution)?;
         }
         Ok(SparseSolution::of(solution))
@@ -308,8 +310,8 @@ impl Shared<'_> {
             .collect_large();
         order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let full = solution.certificate.primal;
-        let limit = full * (1.0 + self.task.drop);
-        let mut budget = full * self.task.drop;
+        let limit = full * (1.0 + self.drop);
+        let mut budget = full * self.drop;
         let mut accepted: Option<(usize, f64)> = None;
         let rounded: Vec<f64> = solution.w.iter().map(|&w| f64::from(w as f32)).collect_large();
         let mut w = memory::copy(&rounded);
@@ -355,9 +357,7 @@ fn descent_for(solver: SolverKind) -> SolverKind {
 pub fn constant(loss: LossKind, sign: f64) -> SparseSolution {
     let intercept = if loss.can_be_zero() { sign } else { sign * f64::INFINITY };
     SparseSolution {
-        columns: Vec::new(),
-        values: Vec::new(),
-        intercept,
+        weights: SparseWeights { intercept, ..SparseWeights::default() },
         certificate: Certificate { primal: 0.0, dual: 0.0 },
         status: Status::Converged,
         n_iter: 0,
@@ -369,11 +369,8 @@ pub fn constant(loss: LossKind, sign: f64) -> SparseSolution {
 impl SparseSolution {
     /// The nonzero weights of a solution.
     pub fn of(solution: Solution) -> Self {
-        let columns: Vec<u32> =
-            (0..solution.w.len()).filter(|&j| solution.w[j] != 0.0).map(|j| j as u32).collect_large();
-        let values = columns.iter().map(|&j| solution.w[j as usize]).collect_large();
-        let Solution { intercept, certificate, status, n_iter, passes, solver, .. } = solution;
-        Self { columns, values, intercept, certificate, status, n_iter, passes, solver }
+        let Solution { w, intercept, certificate, status, n_iter, passes, solver, .. } = solution;
+        Self { weights: SparseWeights::of(&w, intercept), certificate, status, n_iter, passes, solver }
     }
 }
 
@@ -406,12 +403,11 @@ mod tests {
         let view = crate::matrix::Matrix::from(DenseView::new(&x, 150, 12).unwrap().0);
         let cost: Vec<f64> = (0..150).map(|i| if i % 10 == 7 { 0.0 } else { 0.5 + (i % 4) as f64 }).collect();
         let params = Params { tol: 1e-6, solver: SolverKind::DualCd, max_iter: 100_000, seed: 3 };
-        let task =
-            LabelTask { rows: &view, packed: None::<&Presolved>, cost: &cost, intercept, loss, params, drop };
+        let task = LabelTask { rows: &view, cost: &cost, intercept, loss, params };
         let mut found: Vec<Option<SparseSolution>> = vec![None; 8];
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let labels = Indicator { starts: &starts, rows: &rows };
-        pool.install(|| fit(&task, &labels, &Silent, &mut |l, s| found[l] = Some(s))).unwrap();
+        pool.install(|| fit(&task, &labels, None, drop, &Silent, &mut |l, s| found[l] = Some(s))).unwrap();
         found.into_iter().map(|s| s.unwrap()).collect()
     }
 
@@ -431,7 +427,8 @@ mod tests {
                     let (e, s) = (&exact[label], &sparse[label]);
                     if intercept == Intercept::Free && (label == 3 || label == 4) {
                         assert!(
-                            e.columns.is_empty() && e.intercept * if label == 3 { -1.0 } else { 1.0 } >= 1.0
+                            e.weights.columns.is_empty()
+                                && e.weights.intercept * if label == 3 { -1.0 } else { 1.0 } >= 1.0
                         );
                         continue;
                     }
@@ -450,15 +447,15 @@ mod tests {
                         twin.status
                     );
                     let mut w = vec![0.0; 12];
-                    s.columns.iter().zip(&s.values).for_each(|(j, v)| w[*j as usize] = *v);
-                    let value = certificate::primal(&plain, loss, &w, s.intercept, &Silent).unwrap();
+                    s.weights.columns.iter().zip(&s.weights.values).for_each(|(j, v)| w[*j as usize] = *v);
+                    let value = certificate::primal(&plain, loss, &w, s.weights.intercept, &Silent).unwrap();
                     assert!((value - s.certificate.primal).abs() < 1e-9 * value);
                     assert!(value <= e.certificate.primal * (1.02 + 1e-9));
                     assert!(
-                        s.values.iter().all(|v| f64::from(*v as f32) == *v)
-                            && s.values.iter().all(|v| *v != 0.0)
+                        s.weights.values.iter().all(|v| f64::from(*v as f32) == *v)
+                            && s.weights.values.iter().all(|v| *v != 0.0)
                     );
-                    dropped += e.columns.len() - s.columns.len();
+                    dropped += e.weights.columns.len() - s.weights.columns.len();
                 }
                 assert!(dropped > 0, "{loss:?} {intercept:?}");
             }

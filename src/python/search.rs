@@ -16,7 +16,8 @@ use super::store::StoreReader;
 use crate::front::search::{Search, StepVisitor};
 use crate::front::{Source, Targets};
 use crate::labels::Labels;
-use crate::search::{EndReason, SearchPlan, SearchStep, SparseWeights, StopRule, Values};
+use crate::labels::sparse_weights::SparseWeights;
+use crate::search::{EndReason, SearchPlan, SearchStep, StopRule, Values};
 use crate::{Error, Result, memory};
 
 /// Values and limits of a search, as a dict.

@@ -27,9 +27,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::fingerprint::Fingerprint;
-use super::{RouteState, SearchStep, SparseWeights};
+use super::{RouteState, SearchStep};
 use crate::durable::log::{Log, LogKind};
 use crate::durable::target::Kind;
+use crate::labels::sparse_weights::SparseWeights;
 use crate::memory::CollectLarge;
 use crate::{Result, memory};
 

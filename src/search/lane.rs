@@ -17,8 +17,9 @@ use std::sync::Arc;
 
 use super::folds::LaneSetup;
 use super::watch::Watch;
-use super::{Route, RouteState, SearchStep, SparseWeights};
+use super::{Route, RouteState, SearchStep};
 use crate::fit::{Certificate, Monitor, check_length};
+use crate::labels::sparse_weights::SparseWeights;
 use crate::{Result, memory, parallel};
 
 /// A certified fit, and how long its solution stays accepted unchanged.

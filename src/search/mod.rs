@@ -41,6 +41,7 @@ use std::sync::Arc;
 
 use crate::Result;
 use crate::fit::{Intercept, Params, SolverKind, check_length};
+use crate::labels::sparse_weights::SparseWeights;
 use crate::labels::{Labels, MultiClass};
 
 #[cfg(doc)]
@@ -138,17 +139,6 @@ pub struct SearchStep {
     pub seconds: f64,
     /// The step comes from a journal.
     pub is_replayed: bool,
-}
-
-/// The nonzero weights of a problem or class.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SparseWeights {
-    /// Columns, rising.
-    pub columns: Vec<u32>,
-    /// Their weights.
-    pub values: Vec<f64>,
-    /// Intercept on the scale of the decision value.
-    pub intercept: f64,
 }
 
 /// All that a route remembers between two values of `C`, as plain arrays.

@@ -6,12 +6,13 @@
 //!
 //! Memory: one copy of the data by columns for all lanes, and for each lane the weights.
 
+use super::GAP_PER_TOL;
 use super::folds::{FoldRows, LaneSetup};
 use super::lane::{AcceptedFit, LaneFit, LaneFits, LaneRoute, Saved};
-use super::{GAP_PER_TOL, SparseWeights};
 use crate::fit::penalised::{PenalisedSolution, solve, start};
 use crate::fit::{Monitor, Params, Status, check_length};
 use crate::labels::penalised::PenalisedColumns;
+use crate::labels::sparse_weights::SparseWeights;
 use crate::matrix::Rows;
 use crate::memory::CollectLarge;
 use crate::{Result, memory, parallel};
@@ -83,13 +84,6 @@ impl PenalisedWeights {
     }
 }
 
-/// The nonzero ones of some weights.
-pub fn sparse(w: &[f64], intercept: f64) -> SparseWeights {
-    let columns: Vec<u32> = (0..w.len() as u32).filter(|&j| w[j as usize] != 0.0).collect_large();
-    let values = columns.iter().map(|&j| w[j as usize]).collect_large();
-    SparseWeights { columns, values, intercept }
-}
-
 impl LaneFits for PenalisedFits<'_> {
     type Kept = PenalisedWeights;
     const SAVES_DECISIONS: bool = false;
@@ -120,7 +114,7 @@ impl LaneFits for PenalisedFits<'_> {
 
     fn weights(&self, kept: &PenalisedWeights) -> Option<Vec<SparseWeights>> {
         let (w, intercept) = self.all.split(&kept.0);
-        Some(vec![sparse(w, intercept)])
+        Some(vec![SparseWeights::of(w, intercept)])
     }
 
     fn decisions(&self, lane: usize, kept: &PenalisedWeights) -> Option<Vec<f64>> {

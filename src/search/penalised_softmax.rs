@@ -6,13 +6,13 @@
 //!
 //! Memory: one copy of the data by columns, and for each fold the weights of all classes.
 
-use super::SparseWeights;
 use super::folds::LaneSetup;
 use super::lane::{AcceptedFit, LaneFit, LaneFits, LaneRoute};
-use super::penalised::{PenalisedWeights, least_of_lanes, sparse};
+use super::penalised::{PenalisedWeights, least_of_lanes};
 use crate::fit::Monitor;
 use crate::fit::penalised::softmax;
 use crate::labels::penalised::PenalisedColumns;
+use crate::labels::sparse_weights::SparseWeights;
 use crate::matrix::Rows;
 use crate::{Result, memory};
 
@@ -76,7 +76,7 @@ impl LaneFits for PenalisedSoftmaxFits<'_> {
 
     fn weights(&self, kept: &PenalisedWeights) -> Option<Vec<SparseWeights>> {
         let classes = self.all.split_classes(&kept.0, self.n_classes());
-        Some(classes.into_iter().map(|(w, intercept)| sparse(w, intercept)).collect())
+        Some(classes.into_iter().map(|(w, intercept)| SparseWeights::of(w, intercept)).collect())
     }
 
     fn decisions(&self, fold: usize, kept: &PenalisedWeights) -> Option<Vec<f64>> {
