@@ -131,8 +131,8 @@ impl LabelTask<'_> {
 }
 
 /// Fits every label, on the packed form of the matrix where there is one; calls `keep(label, solution)` in no
-/// particular order, from one thread at a time. `drop` is the change of the objective, relatively, up to which
-/// small weights are dropped; 0 for none.
+/// particular order, from one thread at a time. `drop` is the change of the objective, relatively, up to
+/// which small weights are dropped; 0 for none.
 ///
 /// # Errors
 /// Input that does not fit together, and those of [`auto::solve`].
