@@ -97,10 +97,12 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is kept together, a descent on the entries ends where the model's matrix has its minimum.
+        /// Whatever is kept together, a descent on the entries ends where the model's matrix, with the damping
+        /// on its diagonal, has its minimum.
         #[test]
         fn descents_end_at_the_minimum_of_the_matrix(
-            kind in 0..16usize, together in prop::collection::vec(any::<bool>(), 8), seed in 0..9999u64,
+            kind in 0..16usize, together in prop::collection::vec(any::<bool>(), 8),
+            damping in prop::collection::vec(prop_oneof![Just(0.0), 0.0..100.0f64], 8), seed in 0..9999u64,
         ) {
             let (n, d) = (40, 8);
             let values = entries(n, d, seed);
@@ -119,12 +121,13 @@ mod tests {
                 part.matrix(&chosen, list, &losses, &Silent).unwrap()
             };
             let slope = part.coordinates().slopes(&all, &losses.slope);
-            let damping = vec![0.0; d];
             let start: Vec<f64> = terms.iter().map(|term| term.clip(0.0)).collect();
 
             let mut expected = start.clone();
             let exact = InnerStop { share: 1e-15, epochs: 2000, ..ENTRIES_STOP };
-            let mut whole = ModelMatrix::new(matrix_of(&all), slope.clone(), &damping);
+            let mut damped = matrix_of(&all);
+            (0..d).for_each(|k| damped[k * d + k] += damping[k]);
+            let mut whole = ModelMatrix::new(damped, slope.clone(), &[0.0; 8]);
             descend(&mut whole, &terms, &mut expected, exact, &Silent).unwrap();
 
             let block: Vec<u32> = all.iter().copied().filter(|&k| together[k as usize]).collect();
