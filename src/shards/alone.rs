@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::checkpoint::Recorded;
+use super::exchange::Exchange;
 use super::pieces::{PieceFolds, PieceRows, StoreRows, StoreShard};
-use super::remote::Exchange;
 use super::search::ShardSearch;
 use super::task::ShardTask;
 use super::wire::{Request, ShardAnswer};

@@ -19,7 +19,7 @@
 use std::path::Path;
 
 use super::ShardTask;
-use super::remote::Exchange;
+use super::exchange::Exchange;
 use super::search::hashes;
 use super::wire::{Request, ShardAnswer};
 use crate::durable::log::{Log, LogKind};

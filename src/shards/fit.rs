@@ -1,10 +1,11 @@
 //! A fit whose rows are at shards: Newton here, rows there, and a proof over all of them.
 
 use super::ascent;
+use super::exchange::{Exchange, Link};
 use super::merge::{Merging, Told};
 use super::points::RemotePoints;
 use super::proof::{self, Claimed};
-use super::remote::{Exchange, Lanes, Link, Remote, RemoteCorners, ShardTerms};
+use super::remote::{Lanes, Remote, RemoteCorners, ShardTerms};
 use super::shard::{CLASSES, ShardFacts};
 use super::start;
 use super::task::ShardTask;

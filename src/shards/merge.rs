@@ -21,7 +21,7 @@
 //! columns more of imdb's, 213 of phishing_urls', 637 of 20news' 56,692.
 
 use super::columns::{put, take};
-use super::remote::Exchange;
+use super::exchange::Exchange;
 use super::task::ShardTask;
 use super::wire::{Op, Reader, Request, ShardAnswer};
 use crate::fit::Monitor;

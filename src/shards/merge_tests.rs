@@ -3,9 +3,10 @@
 
 use super::ShardTask;
 use super::columns::{OwnColumns, put, take};
+use super::exchange::Link;
 use super::fit::fit_with;
 use super::merge::Merging;
-use super::remote::{Lanes, Link, Remote, ShardTerms};
+use super::remote::{Lanes, Remote, ShardTerms};
 use super::search::{ShardSearch, search_with};
 use super::shard::{ShardFolds, ShardRows};
 use super::tests::{Here, INTERCEPTS, LOSSES, Split, alone, classes_of, close, plan, score};

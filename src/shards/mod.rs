@@ -9,7 +9,7 @@
 //!
 //! Nothing of Newton is written twice: [`remote::Remote`] answers what [`crate::fit::newton`] asks of rows by
 //! asking the shards, and [`shard::Shard`] has the rows' state of a fit in memory and asks that. How requests
-//! travel is the caller's affair ([`remote::Exchange`]). The order in which the answers of the shards are
+//! travel is the caller's affair ([`exchange::Exchange`]). The order in which the answers of the shards are
 //! added is his, too: if it depends on the shards alone, so do the bits of the result.
 //!
 //! A fit of a smooth loss begins with what each shard finds alone ([`start`]) and ends by dual points beside
@@ -38,6 +38,7 @@ mod ascent;
 pub mod checkpoint;
 pub mod columns;
 mod duals;
+pub mod exchange;
 pub mod fit;
 pub mod merge;
 pub mod pieces;
@@ -49,6 +50,7 @@ pub mod served;
 pub mod shard;
 pub mod start;
 pub mod task;
+mod track;
 pub mod wire;
 
 pub use fit::fit;

@@ -1,15 +1,8 @@
-//! The side of the client: the passes of Newton as requests to all shards, and what it takes to bring a shard
-//! that begins anew to where the others are.
+//! The side of the client: the passes of Newton as requests to all shards.
 //!
 //! Operations that ask for nothing wait for the next one that does: a round trip is taken where a number is
-//! needed, and for nothing else. Everything that a shard knows of its rows is computed from a few vectors:
-//! decision values from weights and the steps taken from there, curvatures from those of the last evaluation,
-//! the decision values of a step from the step, the dual variables of the hinge from the weights at the end
-//! of each smooth problem so far. The client keeps these vectors (`Track`), and a shard whose worker is
-//! lost is loaded again from its source and told them. It then has the same numbers, bit for bit: that is
-//! why the decision values of a step are computed anew, where rows in memory have built them up, which
-//! costs a reading of the rows a Newton step, and no round; and why those of the weights are after every
-//! few steps.
+//! needed, and for nothing else. What shards know of their rows is kept track of, so that one that begins
+//! anew can be brought to where the others are (`track`).
 //!
 //! **Fewer rounds.** What will be asked for next is asked for at once. The curvatures come with the gradient
 //! where Newton foresees that the next step takes them; the slopes along a free intercept with the losses at
@@ -37,10 +30,11 @@
 //! instead of 110, 110 and 103 instead of 98. Evaluations with any step along an intercept (`NEAR` of 0.03,
 //! 0.1 and 1): not a round less, up to three more on flights, and more vectors.
 
-use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::exchange::Link;
+use super::track::{StateChange, Track};
 use super::wire::{Op, Reader, Request, ShardAnswer};
 use crate::fit::certificate::{Cut, Imbalance};
 use crate::fit::intercept;
@@ -57,11 +51,6 @@ use crate::{Error, Result, memory};
 
 /// Lengths of a step after the first that are tried in one round.
 const TRIALS: usize = 4;
-/// Steps from the same weights that decision values may be updated by: what a shard that begins anew has to
-/// go, and how often they are rounded,
-const KEPT_STEPS: usize = 8;
-/// and numbers of these steps, of which one is kept in any case: 32 MB of the client's memory.
-const KEPT_NUMBERS: usize = 1 << 22;
 /// Relative derivative along the intercept from which the next step along it is made, and the evaluation that
 /// follows where it is the last one asked for with it.
 const NEAR: f64 = 1e-2;
@@ -89,45 +78,6 @@ pub struct Ascended {
     pub terms: [f64; LENGTHS],
     /// Rows read.
     pub read: usize,
-}
-
-/// A way to all shards and back.
-pub trait Exchange {
-    /// Hands `request` to all shards and returns the reduced answers. `restore` makes the request that
-    /// brings a shard that begins anew to the state before `request`.
-    ///
-    /// # Errors
-    /// Those of the transport: a shard that is lost for good, an error of a shard's own.
-    fn ask(&mut self, request: &Request, restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer>;
-
-    /// The same for a request whose answers are not added: the sums of each shard, in their order.
-    ///
-    /// # Errors
-    /// As for [`Self::ask`].
-    fn gather(&mut self, request: &Request, restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>>;
-}
-
-/// The way to the shards for those who take turns on it.
-pub struct Link<'a> {
-    exchange: RefCell<&'a mut dyn Exchange>,
-    /// Who has asked last, and whose problems the shards therefore have.
-    owner: Cell<usize>,
-    n_users: Cell<usize>,
-}
-
-impl<'a> Link<'a> {
-    /// For users that share this exchange.
-    pub fn new(exchange: &'a mut dyn Exchange) -> Rc<Self> {
-        Rc::new(Self { exchange: RefCell::new(exchange), owner: Cell::new(0), n_users: Cell::new(0) })
-    }
-
-    /// The answer of each shard to a request that needs no problem.
-    ///
-    /// # Errors
-    /// Those of the exchange.
-    pub fn gather(&self, request: &Request) -> Result<Vec<Vec<f64>>> {
-        self.exchange.borrow_mut().gather(request, &Vec::new)
-    }
 }
 
 /// The problems that are side by side in the lanes.
@@ -178,164 +128,17 @@ impl ShardTerms {
 /// weights, and the longest row.
 type Weighed = ([f64; 3], [f64; 2]);
 
-/// What an operation changes at the shards.
-enum Change<const L: usize> {
-    Point(Block<L>),
-    Shift([f64; L]),
-    Evaluated(f64),
-    Finish(Rc<Block<L>>),
-    Advance(Rc<Block<L>>, [f64; L]),
-    DualPoint(Request),
-    TakeSlopes,
-    Keep,
-    GoBack,
-}
-
-/// What was added to decision values.
-#[derive(Clone)]
-enum Move<const L: usize> {
-    Shift([f64; L]),
-    Step(Rc<Block<L>>, [f64; L]),
-}
-
-/// What decision values were computed from: weights, and what was added afterwards.
-#[derive(Clone)]
-struct Decided<const L: usize> {
-    w: Block<L>,
-    moves: Vec<Move<L>>,
-}
-
-impl<const L: usize> Decided<L> {
-    fn at(w: Block<L>) -> Self {
-        Self { w, moves: Vec::new() }
-    }
-
-    fn steps(&self) -> usize {
-        self.moves.iter().filter(|one| matches!(one, Move::Step(..))).count()
-    }
-
-    fn again(&self, request: &mut Request) {
-        request.op(Op::Decide).block(&self.w);
-        for one in &self.moves {
-            match one {
-                Move::Shift(shift) => request.op(Op::Shift).lanes(shift),
-                Move::Step(step, lengths) => {
-                    request.op(Op::Finish).block(step).op(Op::Advance).lanes(lengths)
-                }
-            };
-        }
-    }
-}
-
-/// The end of a smooth problem.
-struct Corner<const L: usize> {
-    evaluated: Decided<L>,
-    sigma: f64,
-    /// Where the margins were kept.
-    kept: Option<Decided<L>>,
-    is_back: bool,
-}
-
-/// What the state of the rows follows from.
-struct Track<const L: usize> {
-    begin: Request,
-    corners: Vec<Corner<L>>,
-    /// The last evaluation and its sigma.
-    evaluated: Option<(Decided<L>, f64)>,
-    /// How a dual point beside its slopes was found.
-    dual_point: Vec<Request>,
-    /// The step since then, once it is complete and until it is taken.
-    step: Option<Rc<Block<L>>>,
-    /// The present decision values.
-    point: Decided<L>,
-}
-
-impl<const L: usize> Track<L> {
-    fn new(begin: Request, n_columns: usize) -> Self {
-        let point = Decided::at(Block::zeros(n_columns));
-        Self { begin, corners: Vec::new(), evaluated: None, dual_point: Vec::new(), step: None, point }
-    }
-
-    /// Whether one more step may be kept.
-    fn may_advance(&self, lanes: usize) -> bool {
-        let (kept, numbers) = (self.point.steps(), self.point.w.len() * lanes);
-        kept < KEPT_STEPS && (kept == 0 || (kept + 1).saturating_mul(numbers) <= KEPT_NUMBERS)
-    }
-
-    fn note(&mut self, change: Change<L>) {
-        match change {
-            Change::Point(w) => self.point = Decided::at(w),
-            Change::Shift(shift) => self.point.moves.push(Move::Shift(shift)),
-            Change::Evaluated(sigma) => {
-                self.evaluated = Some((self.point.clone(), sigma));
-                self.dual_point.clear();
-                self.step = None;
-            }
-            Change::Finish(step) => self.step = Some(step),
-            Change::Advance(step, lengths) => {
-                self.point.moves.push(Move::Step(step, lengths));
-                self.step = None;
-            }
-            Change::DualPoint(request) => self.dual_point.push(request),
-            Change::TakeSlopes => {
-                if let Some((evaluated, sigma)) = &self.evaluated {
-                    let (evaluated, sigma) = (evaluated.clone(), *sigma);
-                    self.corners.push(Corner { evaluated, sigma, kept: None, is_back: false });
-                }
-            }
-            Change::Keep => {
-                if let Some(last) = self.corners.last_mut() {
-                    last.kept = Some(self.point.clone());
-                }
-            }
-            Change::GoBack => {
-                if let Some(last) = self.corners.last_mut() {
-                    last.is_back = true;
-                }
-            }
-        }
-    }
-
-    /// The request that brings a shard here.
-    fn restore(&self) -> Vec<f64> {
-        let mut request = self.begin.clone();
-        for corner in &self.corners {
-            corner.evaluated.again(&mut request);
-            request.op(Op::EvaluateQuietly).number(corner.sigma).op(Op::TakeSlopes);
-            if let Some(kept) = &corner.kept {
-                kept.again(&mut request);
-                request.op(Op::Keep);
-            }
-            if corner.is_back {
-                request.op(Op::GoBack);
-            }
-        }
-        if let Some((evaluated, sigma)) = &self.evaluated {
-            evaluated.again(&mut request);
-            request.op(Op::EvaluateQuietly).number(*sigma);
-        }
-        for found in &self.dual_point {
-            request.then(found);
-        }
-        self.point.again(&mut request);
-        if let Some(step) = &self.step {
-            request.op(Op::Finish).block(step);
-        }
-        request.words().to_vec()
-    }
-}
-
 /// The rows of a problem, at the shards.
 pub struct Remote<'a, const L: usize> {
     link: Rc<Link<'a>>,
-    /// Number among the users of the link, from 1 on.
+    /// Its number among the users of the link.
     user: usize,
     n_rows: usize,
     max_squared_norm: f64,
     lanes: usize,
     /// Operations that nothing has waited for yet, and what they change.
     pending: Request,
-    changes: Vec<Change<L>>,
+    changes: Vec<StateChange<L>>,
     track: Track<L>,
     /// Losses at lengths along the step.
     tried: Vec<(f64, [f64; L])>,
@@ -379,11 +182,9 @@ impl<'a, const L: usize> Remote<'a, L> {
     ) -> Self {
         let begin = lanes.begin();
         let pending = begin.clone();
-        let user = link.n_users.get() + 1;
-        link.n_users.set(user);
         Self {
             link: Rc::clone(link),
-            user,
+            user: link.enlist(),
             n_rows,
             max_squared_norm,
             lanes: lanes.count(),
@@ -412,7 +213,7 @@ impl<'a, const L: usize> Remote<'a, L> {
     /// Sends what is pending and returns the answer.
     fn ask(&mut self) -> Result<ShardAnswer> {
         let track = &self.track;
-        let answer = self.link.exchange.borrow_mut().ask(&self.pending, &|| track.restore())?;
+        let answer = self.link.ask(self.user, &self.pending, &|| track.restore())?;
         self.sent();
         Ok(answer)
     }
@@ -420,13 +221,12 @@ impl<'a, const L: usize> Remote<'a, L> {
     /// The same for answers that are not added.
     fn gather(&mut self) -> Result<Vec<Vec<f64>>> {
         let track = &self.track;
-        let answers = self.link.exchange.borrow_mut().gather(&self.pending, &|| track.restore())?;
+        let answers = self.link.gather_for(self.user, &self.pending, &|| track.restore())?;
         self.sent();
         Ok(answers)
     }
 
     fn sent(&mut self) {
-        self.link.owner.set(self.user);
         self.pending.clear();
         for change in self.changes.drain(..) {
             self.track.note(change);
@@ -436,7 +236,7 @@ impl<'a, const L: usize> Remote<'a, L> {
     /// Whether another user has asked meanwhile, so that the shards know nothing of these problems: they then
     /// begin anew.
     pub fn wake(&mut self) -> bool {
-        let is_lost = self.link.owner.get() != self.user && !self.is_new();
+        let is_lost = !self.link.is_of(self.user) && !self.is_new();
         if is_lost {
             self.begin_anew();
         }
@@ -508,8 +308,8 @@ impl<'a, const L: usize> Remote<'a, L> {
     }
 
     /// Takes note of a change at the shards, after which what was asked for ahead no longer holds.
-    fn change(&mut self, change: Change<L>) {
-        if matches!(change, Change::Point(_) | Change::Shift(_) | Change::Advance(..)) {
+    fn change(&mut self, change: StateChange<L>) {
+        if matches!(change, StateChange::Point(_) | StateChange::Shift(_) | StateChange::Advance(..)) {
             (self.here, self.ready) = (None, None);
         }
         self.weighed = None;
@@ -603,7 +403,7 @@ impl<'a, const L: usize> Remote<'a, L> {
         let mut request = Request::new(self.lanes);
         request.op(Op::Ascend).number(0.0).numbers(&arguments).vector(w);
         self.pending.then(&request);
-        self.change(Change::DualPoint(request));
+        self.change(StateChange::DualPoint(request));
         let sums = self.ask()?.sums;
         let mut reader = Reader::new(&sums, 1);
         let losses = array(reader.numbers(3)?)?;
@@ -624,7 +424,7 @@ impl<'a, const L: usize> Remote<'a, L> {
 
     fn find_point(&mut self, request: Request) -> Result<(Imbalance, usize)> {
         self.pending.then(&request);
-        self.change(Change::DualPoint(request));
+        self.change(StateChange::DualPoint(request));
         let sums = self.ask()?.sums;
         let (before, last) = sums.split_at(sums.len().saturating_sub(6));
         let [mut read, excess, above, below, all_above, all_below] = array(last)?;
@@ -646,7 +446,7 @@ impl<'a, const L: usize> Remote<'a, L> {
         let mut request = Request::new(self.lanes);
         request.op(Op::Settle).numbers(&[sign, share, f64::from(u8::from(spares_bounds))]);
         self.pending.then(&request);
-        self.change(Change::DualPoint(request));
+        self.change(StateChange::DualPoint(request));
         let sums = self.ask()?.sums;
         let (w, rest) = sums.split_at_checked(n_weights).unwrap_or_default();
         let [terms, read] = array(rest)?;
@@ -671,7 +471,7 @@ impl<const L: usize> Passes<L> for Remote<'_, L> {
     fn decide(&mut self, w: &Block<L>) -> Result<()> {
         self.w = w.clone();
         self.pending.op(Op::Decide).block(w);
-        self.change(Change::Point(w.clone()));
+        self.change(StateChange::Point(w.clone()));
         Ok(())
     }
 
@@ -700,7 +500,7 @@ impl<const L: usize> Passes<L> for Remote<'_, L> {
     fn finish(&mut self, step: &Block<L>, _: Option<&[f64; L]>) -> Result<usize> {
         self.step = Rc::new(step.clone());
         self.pending.op(Op::Finish).block(step);
-        self.change(Change::Finish(Rc::clone(&self.step)));
+        self.change(StateChange::Finish(Rc::clone(&self.step)));
         self.tried.clear();
         self.ahead = None;
         Ok(self.n_rows)
@@ -710,11 +510,11 @@ impl<const L: usize> Passes<L> for Remote<'_, L> {
         line_search::advance(&mut self.w, &self.step, lengths);
         let read = if !self.is_search && self.track.may_advance(self.lanes) {
             self.pending.op(Op::Advance).lanes(lengths);
-            self.change(Change::Advance(Rc::clone(&self.step), *lengths));
+            self.change(StateChange::Advance(Rc::clone(&self.step), *lengths));
             0
         } else {
             self.pending.op(Op::Decide).block(&self.w);
-            self.change(Change::Point(self.w.clone()));
+            self.change(StateChange::Point(self.w.clone()));
             self.n_rows
         };
         let is_whole = lengths[..self.lanes].iter().all(|length| *length == 1.0);
@@ -727,7 +527,7 @@ impl<const L: usize> Remote<'_, L> {
     /// Moves the decision values.
     fn shift(&mut self, shift: &[f64; L]) {
         self.pending.op(Op::Shift).lanes(shift);
-        self.change(Change::Shift(*shift));
+        self.change(StateChange::Shift(*shift));
     }
 
     /// The slopes at decision values so far from here; with no distance those here, and an evaluation.
@@ -749,7 +549,7 @@ impl<const L: usize> Remote<'_, L> {
 
     fn ask_for_evaluation(&mut self, terms: ShardTerms) {
         self.pending.op(Op::Evaluate).number(terms.sigma());
-        self.change(Change::Evaluated(terms.sigma()));
+        self.change(StateChange::Evaluated(terms.sigma()));
         self.asks = self.asks.map(|form| self.ask_for_curvature(form));
     }
 
@@ -877,7 +677,7 @@ impl<const L: usize> TermPasses<ShardTerms, L> for Remote<'_, L> {
     fn decide_anew(&mut self, terms: &ShardTerms, w: &Block<L>) -> Result<[[f64; L]; 2]> {
         self.w = w.clone();
         self.pending.op(Op::DecideAnew).number(terms.sigma()).block(w);
-        self.change(Change::Point(w.clone()));
+        self.change(StateChange::Point(w.clone()));
         // A proof most likely comes next, but not for the hinge, which has yet to keep its dual variables.
         let is_last = matches!(terms, ShardTerms::Smooth);
         let (weighs, is_polished) = (is_last && self.lanes == 1 && !self.is_search, self.weighs_point);
@@ -907,7 +707,7 @@ impl Corners<Remote<'_, 1>> for RemoteCorners {
 
     fn take_slopes(&mut self, rows: &mut Remote<'_, 1>) -> Result<()> {
         rows.pending.op(Op::TakeSlopes);
-        rows.change(Change::TakeSlopes);
+        rows.change(StateChange::TakeSlopes);
         Ok(())
     }
 
@@ -918,13 +718,13 @@ impl Corners<Remote<'_, 1>> for RemoteCorners {
 
     fn keep(&mut self, rows: &mut Remote<'_, 1>) -> Result<()> {
         rows.pending.op(Op::Keep);
-        rows.change(Change::Keep);
+        rows.change(StateChange::Keep);
         Ok(())
     }
 
     fn go_back(&mut self, rows: &mut Remote<'_, 1>) -> Result<()> {
         rows.pending.op(Op::GoBack);
-        rows.change(Change::GoBack);
+        rows.change(StateChange::GoBack);
         Ok(())
     }
 }

@@ -10,8 +10,9 @@ use std::path::Path;
 use std::rc::Rc;
 
 use super::ShardTask;
+use super::exchange::{Exchange, Link};
 use super::merge::{Merging, Told};
-use super::remote::{Exchange, Lanes, Link, Remote, ShardTerms};
+use super::remote::{Lanes, Remote, ShardTerms};
 use super::shard::ShardFacts;
 use super::wire::{Op, Request};
 use crate::fit::newton::{Newton, Shape};

@@ -2,9 +2,10 @@
 
 use super::ShardTask;
 use super::checkpoint::Recorded;
+use super::exchange::{Exchange, Link};
 use super::points::RemotePoints;
 use super::proof::{Claimed, prove};
-use super::remote::{Exchange, Lanes, Link, Remote, RemoteCorners, ShardTerms};
+use super::remote::{Lanes, Remote, RemoteCorners, ShardTerms};
 use super::search::{ShardSearch, search};
 use super::shard::{Shard, ShardFacts, ShardFolds, ShardRows};
 use super::wire::{Op, Request, ShardAnswer};
