@@ -97,8 +97,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is kept together, a descent on the entries ends where the model's matrix, with the damping
-        /// on its diagonal, has its minimum.
+        /// Whatever is kept together, a descent on the entries ends where the model's matrix, with the
+        /// damping on its diagonal, has its minimum.
         #[test]
         fn descents_end_at_the_minimum_of_the_matrix(
             kind in 0..16usize, together in prop::collection::vec(any::<bool>(), 8),
