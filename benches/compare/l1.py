@@ -19,7 +19,7 @@ import argparse
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import hinge
 import numpy as np
@@ -144,7 +144,7 @@ def cost_of_share(loss: str, X, y, share: float) -> float | None:
     return None
 
 
-def costs_of_shares(loss: str, X, y, shares: list[float]) -> Iterator[float]:
+def costs_of_shares(loss: str, X, y, shares: Iterable[float]) -> Iterator[float]:
     """:func:`cost_of_share` of each share, up to the first that no C has."""
     for share in shares:
         C = cost_of_share(loss, X, y, share)

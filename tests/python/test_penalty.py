@@ -655,7 +655,7 @@ def test_a_working_set_that_is_done_is_not_the_end(seed):
 
 def test_rows_that_can_be_separated_take_few_steps_at_large_costs():
     # Fewer rows are within the margin than there are columns, and models are flat. 198 steps; with a least curvature
-    # instead of one that is added 652.
+    # instead of one that is added 546.
     n, d, length = 400, 3000, 40
     rng = np.random.default_rng(0)
     share = np.arange(1, d + 1) ** -0.8
