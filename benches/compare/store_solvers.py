@@ -21,6 +21,7 @@ import hinge
 import numpy as np
 import problems
 import tasks
+from arenas import fit_budget, search_budget
 from engines import hinge_model
 from harness import Report, names
 from sklearn.exceptions import ConvergenceWarning
@@ -28,8 +29,6 @@ from tightness import numbers
 
 LOSSES = ("squared_hinge", "logistic", "hinge")
 SOLVERS = {"dual_cd": "descent", "newton": "newton"}
-# Bytes of what is known of a row in a fit and in a search, of a column (of a lane), and of page buffers.
-OF_ROW, OF_ROW_SEARCHED, OF_COLUMN, LANES, OF_PAGES = 160, 480, 320, 8, 14_000_000
 
 COLUMNS = {
     "set": ">10",
@@ -61,9 +60,7 @@ def measure(name: str, options: argparse.Namespace, report: Report) -> None:
     """Rows of a set."""
     task = tasks.load(name)
     y = np.where(task.y == task.classes[0], 1.0, -1.0)
-    (n, d), entries = task.X.shape, task.X.nnz
-    rows_and_columns = OF_ROW_SEARCHED * n + LANES * OF_COLUMN * d if options.search else OF_ROW * n + OF_COLUMN * d
-    budget = int(8 * options.share * entries) + rows_and_columns + OF_PAGES
+    budget = (search_budget if options.search else fit_budget)(task.X, options.share)
     with tempfile.TemporaryDirectory() as folder:
         store = hinge.BlockStore.build((task.X, y), Path(folder) / "rows.blocks")
         if options.search:

@@ -5,6 +5,12 @@ value of a fit to ``--reference``, so that it is never too small, and no ratio t
 its distance has gone on long after it was done. ``seconds`` is processor time, the least of ``--repeat`` runs.
 
     python benches/compare/tightness.py --sets a9a,w8a,covtype,flights --output table.csv
+    python benches/compare/tightness.py --arena shards --shards 4 --sets covtype
+    python benches/compare/tightness.py --arena store --losses multinomial --sets 20news,sector
+
+Rows are in memory, in shards of this process (as in ``benches/cluster_rounds.py``) or in a store of which ``--share``
+fits the memory it may take; the fit that stands for the optimum has them in memory. Sets of several classes are their
+first against the rest, but for the loss "multinomial", which has them all.
 
 With ``--against FOLDER``, the folder ``python`` of another version that is built, both versions run in turns, each in a
 process of its own, and ``speed`` is how many times as fast this one comes to a gap that is at most the tolerance.
@@ -18,12 +24,14 @@ import os
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from itertools import product
 from pathlib import Path
+from typing import Any
 
+import arenas
 import numpy as np
 import problems
 import tasks
@@ -60,29 +68,37 @@ def numbers(text: str) -> list[float]:
 # ---- the process that fits
 
 
-def serve(name: str) -> None:
-    """Answers requests, a line of JSON each, by fits of the set of this name."""
-    import engines  # the package under test, of the version in PYTHONPATH
+def model_of(request: dict) -> Any:
+    """The estimator that a request asks for."""
+    import hinge
+    from engines import hinge_model
 
+    loss, C, intercept, solver, tol = (request[key] for key in ("loss", "C", "intercept", "solver", "tol"))
+    if loss != arenas.MULTINOMIAL:
+        return hinge_model(loss, C, intercept, solver, tol, n_jobs=1, max_iter=100_000)
+    scaling = 1.0 if intercept == "penalised" else None
+    options = {"fit_intercept": intercept != "none", "intercept_scaling": scaling, "max_iter": 100_000, "n_jobs": 1}
+    return hinge.LogisticRegression(C, multi_class=loss, solver=solver, tol=tol, **options)
+
+
+def serve(name: str, shards: int, share: float) -> None:
+    """Answers requests, a line of JSON each, by fits of the set of this name."""
     task = tasks.load(name)
     is_binary = len(task.classes) == 1
     y = np.where(task.y == (task.classes[-1] if is_binary else task.classes[0]), 1.0, -1.0)
-    problem = problems.Problem(name, task.X, y)
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
-    for line in sys.stdin:
-        request = json.loads(line)
-        model = engines.hinge_model(*(request[key] for key in ("loss", "C", "intercept", "solver", "tol")), n_jobs=1)
-        model.max_iter = 100_000
-        seconds = []
-        for _ in range(request["repeat"]):
-            start = time.process_time()
-            engines.fit_hinge(problem, model)
-            seconds.append(time.process_time() - start)
-        proof = model.certificate_
-        answer = {key: float(getattr(proof, key)[0]) for key in ("primal", "dual", "passes")}
-        answer |= {"gap": float(proof.relative_gap[0]), "seconds": min(seconds)}
-        answers.write(json.dumps(answer | {"solver": proof.solver[0], "status": proof.status[0]}) + "\n")
+    with ExitStack() as stack:
+
+        @cache
+        def fit_in(place: str, is_multinomial: bool) -> arenas.Fit:
+            data = arenas.Data(task.X, task.y if is_multinomial else y, shards, share)
+            return stack.enter_context(arenas.arena(place, data))
+
+        for line in sys.stdin:
+            request = json.loads(line)
+            fit = fit_in(request["arena"], request["loss"] == arenas.MULTINOMIAL)
+            answers.write(json.dumps(arenas.timed(fit, model_of(request), request["repeat"])) + "\n")
 
 
 class Version:
@@ -91,22 +107,21 @@ class Version:
     def __init__(self, child: subprocess.Popen):
         self.child = child
 
-    def fit(self, case: tuple, solver: str, tol: float, repeat: int) -> dict:
+    def fit(self, **request: Any) -> dict:
         """What a fit says of itself."""
-        loss, C, intercept = case
-        request = {"loss": loss, "C": C, "intercept": intercept, "solver": solver, "tol": tol, "repeat": repeat}
         self.child.stdin.write(json.dumps(request) + "\n")
         self.child.stdin.flush()
         return json.loads(self.child.stdout.readline())
 
 
 @contextmanager
-def version_at(folder: Path | None, name: str) -> Iterator[Version]:
+def version_at(folder: Path | None, name: str, options: argparse.Namespace) -> Iterator[Version]:
     """The version whose folder ``python`` this is, the one that is imported here if None, on the set of this name."""
     environment = os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     if folder is not None:
         environment["PYTHONPATH"] = str(folder.resolve())
     words = [sys.executable, str(Path(__file__).resolve()), "--serve", name]
+    words += ["--shards", str(options.shards), "--share", str(options.share)]
     pipe = subprocess.PIPE
     with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True, env=environment) as child:
         yield Version(child)
@@ -120,16 +135,19 @@ def measure(name: str, options: argparse.Namespace, report: Report) -> None:
     """Rows of a set."""
     folders = {"this": None} | ({"other": options.against} if options.against else {})
     with ExitStack() as stack:
-        versions = {key: stack.enter_context(version_at(folder, name)) for key, folder in folders.items()}
-        for case in product(options.losses, options.Cs, options.intercepts):
-            tight = versions["this"].fit(case, options.solver, options.reference, 1)
+        versions = {key: stack.enter_context(version_at(folder, name, options)) for key, folder in folders.items()}
+        for loss, C, intercept in product(options.losses, options.Cs, options.intercepts):
+            case = {"loss": loss, "C": C, "intercept": intercept}
+            reference = {"solver": "auto", "tol": options.reference, "arena": "memory", "repeat": 1}
+            tight = versions["this"].fit(**case, **reference)
             for tol in options.tols:
-                found = {key: each.fit(case, options.solver, tol, options.repeat) for key, each in versions.items()}
+                asked = {"solver": options.solver, "tol": tol, "arena": options.arena, "repeat": options.repeat}
+                found = {key: each.fit(**case, **asked) for key, each in versions.items()}
                 for key, fit in found.items():
                     distance = (fit["primal"] - tight["dual"]) / tight["dual"]
                     speed = found["other"]["seconds"] / fit["seconds"] if "other" in found and key == "this" else None
                     report.add(
-                        **dict(zip(("loss", "C", "intercept"), case, strict=True)),
+                        **case,
                         set=name,
                         tol=tol,
                         version=key,
@@ -158,7 +176,10 @@ def main() -> None:
     """Command line."""
     parse = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parse.add_argument("--sets", type=names, default=list(SETS), help="comma-separated names of sets, or generated")
-    parse.add_argument("--losses", type=names, default=list(LOSSES), help="comma-separated losses")
+    parse.add_argument("--losses", type=names, default=list(LOSSES), help="comma-separated losses, or multinomial")
+    parse.add_argument("--arena", choices=arenas.NAMES, default="memory", help="where the rows are")
+    parse.add_argument("--shards", type=int, default=2, help="how many shards of the rows")
+    parse.add_argument("--share", type=float, default=0.5, help="share of a store's entries that memory has room for")
     parse.add_argument("--Cs", type=numbers, default=[2.0**-6, 1.0, 16.0], help="comma-separated values of C")
     parse.add_argument("--intercepts", type=names, default=["none", "free"], help="of none, free, penalised")
     parse.add_argument("--tols", type=numbers, default=[1e-1, 1e-2, 1e-3, 1e-4, 1e-6], help="certified gaps asked for")
@@ -170,12 +191,12 @@ def main() -> None:
     parse.add_argument("--serve", help=argparse.SUPPRESS)
     options = parse.parse_args()
     if options.serve:
-        serve(options.serve)
+        serve(options.serve, options.shards, options.share)
         return
     if problems.data_root() is None and any(tasks.needs_data(name) for name in options.sets):
         print("skipped: no data sets, set HINGE_DATA to their folder")
         return
-    report = Report(COLUMNS, options.output, "one thread")
+    report = Report(COLUMNS, options.output, f"one thread, {options.arena}")
     for name in options.sets:
         measure(name, options, report)
     print("\n".join(summary(report.rows)))

@@ -18,9 +18,12 @@ use super::ascent::EPOCHS;
 use super::shard::{Relay, ShardPoint, ShardSide};
 use super::wire::{Reader, ShardAnswer};
 use crate::fit::certificate::{Cut, Imbalance};
-use crate::fit::dual::Visit;
-use crate::fit::newton::dual_step::linearise;
+use crate::fit::dual::{DualLoss, Visit};
+use crate::fit::newton::cholesky::Symmetric;
+use crate::fit::newton::dual_step::{StepEnd, linearise};
+use crate::fit::newton::hessian;
 use crate::fit::newton::polish::SlopeRows;
+use crate::fit::newton::row_state::RowState;
 use crate::fit::sweep::{Sweep, sum};
 use crate::loss::{Loss, with_smooth_loss};
 use crate::matrix::Rows;
@@ -63,23 +66,80 @@ impl<const L: usize> ShardSide<'_, L> {
         Ok(())
     }
 
-    /// The slopes of a lane linearised along a step.
+    /// The slopes of a lane linearised along a step, from the evaluated point or, if the first number after it
+    /// says so, from the end of another step; what the model leaves out at its end, if the second one does.
     pub(super) fn linearise(&mut self, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
         let lane = self.lane(reader)?;
-        let (y, mut alpha) = self.slopes(lane);
-        let design = self.rows.design(self.rows.intercept.bias());
+        let &[is_further, asks] = reader.numbers(2)? else { return Err(no_slopes()) };
+        let before = if is_further == 0.0 { None } else { Some(self.moved(lane, reader)?) };
+        let moved = self.moved(lane, reader)?;
+        let (alpha, read) = with_smooth_loss!(
+            self.rows.loss,
+            loss => self.linearised(loss, lane, (before.as_deref(), &moved, asks != 0.0), answer),
+            else return Err(no_slopes())
+        );
+        self.take_point(ShardPoint { y: self.rows.signs(self.first + lane as u32), alpha }, read, answer);
+        Ok(())
+    }
+
+    /// By how much a step moves the margins of a lane.
+    fn moved(&self, lane: usize, reader: &mut Reader<'_>) -> Result<Vec<f64>> {
+        let (design, y) =
+            (self.rows.design(self.rows.intercept.bias()), self.rows.signs(self.first + lane as u32));
         let step = self.columns.numbers(reader, design.n_cols())?;
         let mut moved = memory::zeros(y.len());
         Sweep::<1>::new(design, self.monitor).margins(&y, &step, &mut moved);
-        let bend = |i: usize| self.state.curvature[i][lane];
-        with_smooth_loss!(
-            self.rows.loss,
-            loss => linearise(loss, (&y, &self.cost), &mut alpha, bend, |i| y[i] * moved[i]),
-            else return Err(no_slopes())
-        );
-        let read = y.len();
-        self.take_point(ShardPoint { y, alpha }, read, answer);
-        Ok(())
+        Ok(moved)
+    }
+
+    /// [`Self::linearise`], by how much the steps move the margins; also the rows read.
+    fn linearised<T: DualLoss>(
+        &self,
+        loss: T,
+        lane: usize,
+        (before, moved, asks): (Option<&[f64]>, &[f64], bool),
+        answer: &mut ShardAnswer,
+    ) -> (Vec<f64>, usize) {
+        let (y, mut alpha) = self.slopes(lane);
+        let RowState { z, curvature, .. } = &self.state;
+        let terms = |i: usize, margin: f64| {
+            let [_, slope, bend] = loss.all(margin);
+            [self.cost[i] * slope, self.cost[i] * bend]
+        };
+        let at = |i: usize| y[i] * z[i][lane] + before.map_or(0.0, |before| before[i]);
+        // Slopes and curvatures along the margin.
+        let here: Vec<[f64; 2]> = match before {
+            None => alpha.iter().zip(&**curvature).map(|(a, bend)| [-a, bend[lane]]).collect_large(),
+            Some(_) => (0..y.len()).map(|i| terms(i, at(i))).collect_large(),
+        };
+        if asks {
+            let model = |i: usize| [here[i][0] + here[i][1] * moved[i], here[i][1]];
+            let end = (0..y.len()).map(|i| at(i) + moved[i]).collect_large();
+            self.leave_out(&y, &here, &StepEnd::of(end, terms, model), answer);
+        }
+        alpha.iter_mut().zip(&here).for_each(|(a, [slope, _])| *a = -slope);
+        linearise(loss, (&y, &self.cost), &mut alpha, |i| here[i][1], |i| y[i] * moved[i]);
+        (alpha, y.len() * (1 + usize::from(before.is_some())))
+    }
+
+    /// Answers with what the model from `here` leaves out at the end of a step: of the gradient, of the matrix,
+    /// and how many rows get or lose curvature, infinitely many where these are too many to be of use.
+    fn leave_out(&self, y: &[f64], here: &[[f64; 2]], end: &StepEnd, answer: &mut ShardAnswer) {
+        let StepEnd { terms, left_out, switched, .. } = end;
+        let mut sweep = Sweep::<1>::new(self.rows.design(self.rows.intercept.bias()), self.monitor);
+        let n_columns = sweep.design.n_cols();
+        let mut gradient = memory::zeros(n_columns);
+        let mut matrix = Symmetric { n: n_columns, values: memory::zeros(n_columns * n_columns) };
+        let is_of_use = !left_out.is_empty() || y.is_empty();
+        if is_of_use && *switched > 0.0 {
+            let signed: Vec<f64> = left_out.iter().zip(y).map(|(d, y)| d * y).collect_large();
+            sweep.weighted_sum(&signed, &mut gradient);
+            let changes = terms.iter().zip(here).map(|([_, there], [_, here])| there - here).collect_large();
+            matrix = hessian::curvature_matrix(&sweep, &changes);
+        }
+        self.columns.answer_numbers(&gradient, answer);
+        answer.sums.extend(matrix.lower());
+        answer.sums.push(if is_of_use { *switched } else { f64::INFINITY });
     }
 
     pub(super) fn take_point(&mut self, point: ShardPoint, read: usize, answer: &mut ShardAnswer) {

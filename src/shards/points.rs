@@ -1,19 +1,20 @@
 //! Dual points beside the slopes, on the side of the client: [`crate::fit::newton::single`] asks for them as
 //! it asks rows in memory.
 
-use super::remote::{EpochFrom, Remote, ShardTerms};
+use super::remote::{EpochFrom, LeftOut, Remote, ShardTerms};
 use super::task::ShardTask;
 use crate::Result;
 use crate::fit::certificate::{self, Cut, Imbalance};
 use crate::fit::dual::penalty_for;
 use crate::fit::newton::Newton;
 use crate::fit::newton::approach::Approach;
-use crate::fit::newton::dual_step::Affordable;
+use crate::fit::newton::dual_step::{Affordable, Further};
 use crate::fit::newton::polish::{DualFound, DualPoints};
 use crate::fit::newton::single::Spread;
 use crate::fit::sweep::dot;
 use crate::fit::{Intercept, Monitor};
 use crate::loss::{Loss, with_loss};
+use crate::matrix::lanes::Block;
 
 /// The points of a fit of two classes, or of one against the rest.
 pub struct RemotePoints<'a> {
@@ -44,26 +45,23 @@ impl<'a> RemotePoints<'a> {
         // A number of the wire has 53 bits; another epoch has another order.
         let seed = (params.seed as u32).wrapping_add(u32::from(matches!(from, EpochFrom::Point)));
         let arguments = [facts.n_shards as f64, height, offset, f64::from(seed)];
-        let found = newton.rows.descend(arguments, &w, from)?;
+        let (imbalance, read) = newton.rows.descend(arguments, &w, from)?;
         self.monitor.poll()?;
-        self.settle(newton, found)
+        let found = self.settle(newton, imbalance)?;
+        Ok(DualFound { visited: found.visited + read, ..found })
     }
 
     /// Moves a point that the shards have found onto the constraint.
-    fn settle(
-        &mut self,
-        newton: &mut Newton<'_, Remote<'_, 1>, 1>,
-        (found, visited): (Imbalance, usize),
-    ) -> Result<DualFound> {
+    fn settle(&mut self, newton: &mut Newton<'_, Remote<'_, 1>, 1>, found: Imbalance) -> Result<DualFound> {
         let is_free = self.task.intercept == Intercept::Free;
         let cut = if is_free { Cut::of(found) } else { Cut::default() };
-        let (w, terms, read) = newton.rows.settle(newton.penalised().end, cut)?;
+        let (w, terms, visited) = newton.rows.settle(newton.penalised().end, cut)?;
         self.monitor.poll()?;
         let distance = certificate::distance(&w, &newton.w.as_flattened()[..w.len()]);
         self.last = Some(Spread { distance, drift: 0.0, additions: self.task.facts.n_rows as f64 });
         let value = terms - 0.5 * dot(&w, &w);
         self.w = w;
-        Ok(DualFound { value, visited: visited + read })
+        Ok(DualFound { value, visited })
     }
 }
 
@@ -103,10 +101,31 @@ impl<'r> DualPoints<Remote<'r, 1>> for RemotePoints<'_> {
         newton: &mut Newton<'_, Remote<'r, 1>, 1>,
         affordable: &Affordable,
     ) -> Result<Option<DualFound>> {
-        let Some((_, read)) = newton.find_dual_step(affordable)? else { return Ok(None) };
-        let step = newton.step().clone();
-        let (found, visited) = newton.rows.linearise(&step)?;
-        self.settle(newton, (found, visited + read)).map(Some)
+        let Some((length, mut read)) = newton.find_dual_step(affordable)? else { return Ok(None) };
+        let (mut before, mut matrix, mut further) = (None::<Block<1>>, None, Further::new(affordable));
+        let asks = length.is_none() && self.task.loss.can_be_zero();
+        let imbalance = loop {
+            let step = newton.step().clone();
+            let found = newton.rows.linearise(before.as_ref(), &step, asks)?;
+            read += found.read;
+            let Some(LeftOut { gradient, matrix: change, switched }) = found.left_out else {
+                break found.imbalance;
+            };
+            read += switched;
+            let is_worth_it = further.is_worth_it(&gradient[newton.penalised()]);
+            let Some(here) = matrix.as_ref().or(newton.matrix()).filter(|_| is_worth_it) else {
+                break found.imbalance;
+            };
+            let there = here.plus(&change);
+            if !newton.step_further(&gradient, there.clone()) {
+                break found.imbalance;
+            }
+            matrix = Some(there);
+            let so_far = before.get_or_insert_with(|| Block::zeros(step.len()));
+            so_far.iter_mut().zip(&*step).for_each(|([sum], [step])| *sum += step);
+        };
+        let found = self.settle(newton, imbalance)?;
+        Ok(Some(DualFound { visited: found.visited + read, ..found }))
     }
 
     fn fresh_value(&mut self, newton: &mut Newton<'_, Remote<'r, 1>, 1>) -> Result<f64> {

@@ -68,6 +68,26 @@ pub enum EpochFrom<const L: usize> {
     Point,
 }
 
+/// The slopes linearised along a step.
+pub struct Linearised {
+    /// Their balance.
+    pub imbalance: Imbalance,
+    /// Rows read.
+    pub read: usize,
+    /// What they leave out at the end of the step, where few rows get or lose curvature on the way.
+    pub left_out: Option<LeftOut>,
+}
+
+/// What the model of a step leaves out at its end.
+pub struct LeftOut {
+    /// Of the gradient, downhill.
+    pub gradient: Vec<f64>,
+    /// Of the matrix of curvatures, its lower triangle.
+    pub matrix: Vec<f64>,
+    /// How many rows get or lose curvature.
+    pub switched: usize,
+}
+
 /// What shards answer in a round.
 pub struct Ascended {
     /// Losses and their derivatives along the intercept.
@@ -334,21 +354,42 @@ impl<'a, const L: usize> Remote<'a, L> {
     ) -> Result<(Imbalance, usize)> {
         let mut request = Request::new(self.lanes);
         if let EpochFrom::Step(step) = from {
-            request.op(Op::Linearise).number(0.0).block(step);
+            request.op(Op::Linearise).numbers(&[0.0; 3]).block(step);
         }
         let is_there = f64::from(u8::from(!matches!(from, EpochFrom::Slopes)));
         request.op(Op::Descend).number(0.0).number(is_there).numbers(&arguments).vector(w);
         self.find_point(request)
     }
 
-    /// The slopes of the first lane linearised along a step.
+    /// The slopes of the first lane linearised along a step, from the end of the one `before` if there is one;
+    /// and what that leaves out at the end, if it is asked for.
     ///
     /// # Errors
     /// Those of the exchange.
-    pub fn linearise(&mut self, step: &Block<L>) -> Result<(Imbalance, usize)> {
+    pub fn linearise(
+        &mut self,
+        before: Option<&Block<L>>,
+        step: &Block<L>,
+        asks: bool,
+    ) -> Result<Linearised> {
         let mut request = Request::new(self.lanes);
-        request.op(Op::Linearise).number(0.0).block(step);
-        self.find_point(request)
+        let [is_further, is_asked] = [before.is_some(), asks].map(|is| f64::from(u8::from(is)));
+        request.op(Op::Linearise).numbers(&[0.0, is_further, is_asked]);
+        before.into_iter().chain([step]).for_each(|step| _ = request.block(step));
+        let sums = self.find(request)?;
+        let n = step.len();
+        let (gradient, matrix) = if asks { (n, triangle(n)) } else { (0, 0) };
+        let n_more = gradient + matrix + usize::from(asks);
+        let wrong = || Error::Shape { what: "the end of a step", expected: n_more, found: sums.len() };
+        let (more, point) = sums.split_at_checked(n_more).ok_or_else(wrong)?;
+        let (imbalance, read) = point_of(point)?;
+        let left_out = more.split_last().filter(|(switched, _)| **switched > 0.0 && switched.is_finite());
+        let left_out = left_out.map(|(switched, more)| LeftOut {
+            gradient: memory::copy(&more[..gradient]),
+            matrix: memory::copy(&more[gradient..]),
+            switched: *switched as usize,
+        });
+        Ok(Linearised { imbalance, read, left_out })
     }
 
     /// The mean of the weights that the shards find in fits on their own rows, zero where none does; and how
@@ -423,17 +464,14 @@ impl<'a, const L: usize> Remote<'a, L> {
     }
 
     fn find_point(&mut self, request: Request) -> Result<(Imbalance, usize)> {
+        point_of(&self.find(request)?)
+    }
+
+    /// Has the shards find a dual point; what they answer.
+    fn find(&mut self, request: Request) -> Result<Vec<f64>> {
         self.pending.then(&request);
         self.change(StateChange::DualPoint(request));
-        let sums = self.ask()?.sums;
-        let (before, last) = sums.split_at(sums.len().saturating_sub(6));
-        let [mut read, excess, above, below, all_above, all_below] = array(last)?;
-        for numbers in before.chunks(6) {
-            let [more, ..] = array::<6>(numbers)?;
-            read += more;
-        }
-        let (inside, all) = ([above, below], [all_above, all_below]);
-        Ok((Imbalance { excess, inside, all }, read as usize))
+        Ok(self.ask()?.sums)
     }
 
     /// Moves the dual variables that were found last; returns their weights, so many, the terms of the dual
@@ -452,6 +490,23 @@ impl<'a, const L: usize> Remote<'a, L> {
         let [terms, read] = array(rest)?;
         Ok((memory::copy(w), terms, read as usize))
     }
+}
+
+/// Numbers of a lower triangle.
+fn triangle(order: usize) -> usize {
+    order * (order + 1) / 2
+}
+
+/// The balance of the last of some dual points, and the rows that were read for all of them.
+fn point_of(sums: &[f64]) -> Result<(Imbalance, usize)> {
+    let (before, last) = sums.split_at(sums.len().saturating_sub(6));
+    let [mut read, excess, above, below, all_above, all_below] = array(last)?;
+    for numbers in before.chunks(6) {
+        let [more, ..] = array::<6>(numbers)?;
+        read += more;
+    }
+    let (inside, all) = ([above, below], [all_above, all_below]);
+    Ok((Imbalance { excess, inside, all }, read as usize))
 }
 
 fn array<const N: usize>(numbers: &[f64]) -> Result<[f64; N]> {
@@ -588,7 +643,7 @@ impl<const L: usize> Remote<'_, L> {
     fn curvature_of(&mut self, form: Form, (mut sums, maxima): (Vec<f64>, Vec<f64>)) -> Result<Curvature> {
         let read = sums.pop().unwrap_or(0.0) as usize;
         self.curved = read;
-        let (n, triangle) = (self.w.len(), |order: usize| order * (order + 1) / 2);
+        let n = self.w.len();
         let block = self.frequent.as_ref().filter(|_| form == Form::Frequent);
         let expected = match (form, block) {
             (Form::Dense, _) => triangle(n),

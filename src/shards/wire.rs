@@ -56,7 +56,8 @@ pub enum Op {
     Advance,
     /// Asks for an epoch of dual descent from the slopes of a lane.
     Descend,
-    /// Asks for the slopes of a lane linearised along a step.
+    /// Asks for the slopes of a lane linearised along a step: whether from the end of another one, which then
+    /// comes first, and whether it is also asked for what that leaves out of gradient and matrix at the end.
     Linearise,
     /// Asks for the weights of such dual variables, moved onto the constraint.
     Settle,

@@ -55,6 +55,14 @@ impl Symmetric {
         Self { n, values }
     }
 
+    /// The sum with a lower triangle of as many numbers.
+    #[must_use]
+    pub fn plus(&self, lower: &[f64]) -> Self {
+        let mut sum = Self::from_lower(self.n, lower);
+        sum.values.iter_mut().zip(&self.values).for_each(|(sum, v)| *sum += v);
+        sum
+    }
+
     /// Overwrites the lower triangle with `L`, `L L' = A`.
     ///
     /// A pivot not above `n * eps` times its diagonal entry is a direction without curvature (the free

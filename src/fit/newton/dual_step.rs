@@ -27,6 +27,7 @@
 //! products of the conjugate gradient.
 
 use super::cg::CgLimits;
+use super::cholesky::Symmetric;
 use super::factorisation::Form;
 use super::hessian::Updated;
 use super::preconditioner::{Gram, Preconditioner};
@@ -45,12 +46,12 @@ const LEAST_PRODUCTS: usize = 2;
 /// Half the squared residual at which products are accurate enough, in distances of the point to the optimum
 /// as the step knows them.
 const RESIDUAL: f64 = 2.0;
-/// Share of the rows that may get or lose curvature along a step: a loss that is no piecewise quadratic has
-/// other curvatures everywhere.
+/// Share of the rows that may get or lose curvature along a step.
 const SWITCHED: f64 = 0.1;
-
 /// Share of the gradient that a step further may leave: rounding alone leaves any.
 const ACCURACY: f64 = 1e-3;
+/// Share of what the step before has left that one may leave, to be followed by another.
+const FALL: f64 = 0.1;
 
 /// What a step in the dual may cost, and what for.
 #[derive(Clone, Copy, Debug)]
@@ -69,11 +70,15 @@ impl Affordable {
         ((self.passes / self.curved.max(f64::MIN_POSITIVE)) as usize).saturating_sub(1)
     }
 
-    /// The most that a matrix may take of a new one's work, which are so many readings, with so many of all
-    /// rows and one of those with curvature beside it; none if these alone are too many.
-    fn matrix(&self, price: f64, readings: f64) -> Option<f64> {
-        let left = self.passes - readings - self.curved;
-        (left >= 0.0).then(|| HESSIAN_ANEW.min(left / price))
+    /// The most that a matrix may take of a new one's work, which are `price` readings, with so many readings
+    /// of all rows and one of those with curvature beside it.
+    fn matrix(&self, price: f64, readings: f64) -> f64 {
+        HESSIAN_ANEW.min((self.passes - readings - self.curved) / price)
+    }
+
+    /// Whether so many readings of all rows are, with one of those with curvature.
+    fn is_enough(&self, readings: f64) -> bool {
+        readings + self.curved <= self.passes
     }
 }
 
@@ -109,7 +114,10 @@ impl<R: Passes<1>> Newton<'_, R, 1> {
     /// The step by the matrix, which then serves the next step of the weights, too, if it is exact.
     fn step_by_matrix(&mut self, affordable: &Affordable) -> Result<bool> {
         let Some(price) = self.matrix_price() else { return Ok(false) };
-        let Some(most) = affordable.matrix(price, 1.0) else { return Ok(false) };
+        if !affordable.is_enough(1.0) {
+            return Ok(false);
+        }
+        let most = affordable.matrix(price, 1.0);
         // What the residual adds to the gap is then about the distance.
         let residual = (2.0 * affordable.distance / self.products(1.0)[0].gg).sqrt();
         let off = match self.rows.matrix_nearby(HESSIAN_OFF.min(0.5 * residual), most)? {
@@ -143,10 +151,92 @@ impl<R: Passes<1>> Newton<'_, R, 1> {
     }
 }
 
-/// Slopes and curvatures of the rows at the end of a step.
-struct Further {
-    slopes_and_bends: Vec<[f64; 2]>,
-    read: usize,
+/// The end of a step, from which slopes can be linearised, too.
+pub struct StepEnd {
+    /// Where each row is,
+    pub at: Vec<f64>,
+    /// its slope and its curvature there.
+    pub terms: Vec<[f64; 2]>,
+    /// By how much the model's slopes are above those, for rows that get or lose curvature on the way; empty
+    /// where these are too many.
+    pub left_out: Vec<f64>,
+    /// How many they are.
+    pub switched: f64,
+}
+
+impl StepEnd {
+    /// From what a row has so far along its loss, and what the model has: its slope there, and the curvature
+    /// it goes by.
+    pub fn of(
+        at: Vec<f64>,
+        there: impl Fn(usize, f64) -> [f64; 2] + Sync,
+        model: impl Fn(usize) -> [f64; 2] + Sync,
+    ) -> Self {
+        let n = at.len();
+        let mut terms = memory::filled([0.0; 2], n);
+        for_chunks(&mut terms, |start, terms| {
+            terms.iter_mut().enumerate().for_each(|(k, terms)| *terms = there(start + k, at[start + k]));
+        });
+        let has_switched = |i: usize| terms[i][1] != model(i)[1];
+        let [switched] = sum(n, |i| [f64::from(u8::from(has_switched(i)))]);
+        let mut left_out = Vec::new();
+        if switched <= SWITCHED * n as f64 {
+            left_out = memory::zeros(n);
+            for_chunks(&mut left_out, |start, left_out| {
+                for (k, left_out) in left_out.iter_mut().enumerate() {
+                    let i = start + k;
+                    if has_switched(i) {
+                        *left_out = model(i)[0] - terms[i][0];
+                    }
+                }
+            });
+        }
+        Self { at, terms, left_out, switched }
+    }
+}
+
+/// Steps further, each from the end of the one before.
+pub struct Further<'a> {
+    affordable: &'a Affordable,
+    /// Readings of all rows that the next one makes it.
+    pub readings: f64,
+    /// Squared gradient that the last one left.
+    squared: f64,
+}
+
+impl<'a> Further<'a> {
+    /// After a step that came from a matrix.
+    pub fn new(affordable: &'a Affordable) -> Self {
+        Self { affordable, readings: 1.0, squared: f64::INFINITY }
+    }
+
+    /// Whether one more would help, where rows leave a gradient with this penalised part; and is affordable.
+    pub fn is_worth_it(&mut self, left: &[f64]) -> bool {
+        let (squared, before) = (dot(left, left), self.squared);
+        (self.squared, self.readings) = (squared, self.readings + 1.0);
+        let is_large = 0.5 * squared > POLISH_FURTHER * self.affordable.distance;
+        is_large && squared <= FALL * before && self.affordable.is_enough(self.readings)
+    }
+}
+
+impl<R: Passes<1>> Newton<'_, R, 1> {
+    /// A step by the matrix at the end of the last one, where the rows leave `downhill`; it overwrites the
+    /// last one. False if rounding spoils it.
+    pub fn step_further(&mut self, downhill: &[f64], matrix: Symmetric) -> bool {
+        let here = self.gram.replace(Gram::Dense(matrix));
+        let factor = self.factor(1.0);
+        let is_solved = self.solve_directly(1.0, downhill, &factor, ACCURACY);
+        self.gram = here;
+        is_solved
+    }
+
+    /// The matrix of the evaluated point, where one is known.
+    pub fn matrix(&self) -> Option<&Symmetric> {
+        match &self.gram {
+            Some(Gram::Dense(matrix)) => Some(matrix),
+            _ => None,
+        }
+    }
 }
 
 impl<'a> Newton<'_, RowState<'a, 1>, 1> {
@@ -160,13 +250,20 @@ impl<'a> Newton<'_, RowState<'a, 1>, 1> {
         affordable: &Affordable,
     ) -> Result<Option<(Vec<f64>, usize)>> {
         let Weighted { loss, y, cost } = *objective;
-        let Some((length, read)) = self.find_dual_step(affordable)? else { return Ok(None) };
-        let further = if length.is_none() { self.step_further(objective, affordable)? } else { None };
+        let Some((length, mut read)) = self.find_dual_step(affordable)? else { return Ok(None) };
+        let (mut further, mut last) = (Further::new(affordable), None);
+        let may_go_further = length.is_none() && loss.can_be_zero();
+        while may_go_further
+            && let Some((end, more)) = self.go_further(objective, last.as_ref(), &mut further)?
+        {
+            read += more;
+            last = Some(end);
+        }
         let rows = &self.rows;
-        if let Some(Further { slopes_and_bends: found, read: more }) = further {
-            let mut alpha = found.iter().zip(y).map(|([slope, _], y)| -y * slope).collect_large();
-            linearise(loss, (y, cost), &mut alpha, |i| found[i][1], |i| rows.step_z[i][0]);
-            return Ok(Some((alpha, read + more)));
+        if let Some(StepEnd { terms, .. }) = last {
+            let mut alpha = terms.iter().zip(y).map(|([slope, _], y)| -y * slope).collect_large();
+            linearise(loss, (y, cost), &mut alpha, |i| terms[i][1], |i| rows.step_z[i][0]);
+            return Ok(Some((alpha, read)));
         }
         let (mut alpha, length) = (self.alpha(y), length.unwrap_or(0.0));
         let moved = |i: usize| rows.step_z[i][0] + length * rows.product_z[i][0];
@@ -174,57 +271,47 @@ impl<'a> Newton<'_, RowState<'a, 1>, 1> {
         Ok(Some((alpha, read)))
     }
 
-    /// A step from the end of the last one, which came from a matrix: its decision values replace that one's.
-    /// None where it would not help or is not affordable.
-    fn step_further<O: Objective<1>>(
+    /// The end of the present step, which began at the end of the `last` one or at the evaluated point, if a
+    /// step from there is worth it: its decision values replace the present one's. Also how many rows were
+    /// read.
+    fn go_further<O: Objective<1>>(
         &mut self,
         objective: &O,
-        affordable: &Affordable,
-    ) -> Result<Option<Further>> {
-        let Some(price) = self.matrix_price() else { return Ok(None) };
-        let Some(most) = affordable.matrix(price, 2.0) else { return Ok(None) };
+        last: Option<&StepEnd>,
+        further: &mut Further<'_>,
+    ) -> Result<Option<(StepEnd, usize)>> {
         let RowState { z, step_z, curvature, slopes: Some(slopes), .. } = &self.rows else { return Ok(None) };
-        let n = z.len();
-        let mut found = memory::filled([0.0; 2], n);
-        for_chunks(&mut found, |start, found| {
-            for (k, found) in found.iter_mut().enumerate() {
-                let i = start + k;
-                let [_, slope, bend] = objective.all(i, &[z[i][0] + step_z[i][0]]);
-                *found = [slope[0], bend[0]];
-            }
-        });
-        let has_switched = |i: usize| found[i][1] != curvature[i][0];
-        let [switched] = sum(n, |i| [f64::from(u8::from(has_switched(i)))]);
-        if switched == 0.0 || switched > SWITCHED * n as f64 {
+        let at = |i: usize| last.map_or(z[i][0], |last| last.at[i]) + step_z[i][0];
+        let there = |i: usize, z: f64| {
+            let [_, [slope], [bend]] = objective.all(i, &[z]);
+            [slope, bend]
+        };
+        let model = |i: usize| {
+            let [slope, bend] = last.map_or([slopes[i][0], curvature[i][0]], |last| last.terms[i]);
+            [slope + bend * step_z[i][0], bend]
+        };
+        let end = StepEnd::of((0..z.len()).map(at).collect_large(), there, model);
+        if end.switched == 0.0 || end.left_out.is_empty() {
             return Ok(None);
         }
-        let left_out = |i: usize| slopes[i][0] + curvature[i][0] * step_z[i][0] - found[i][0];
-        let mut change = memory::zeros(n);
-        for_chunks(&mut change, |start, change| {
-            for (k, change) in change.iter_mut().enumerate() {
-                if has_switched(start + k) {
-                    *change = left_out(start + k);
-                }
-            }
-        });
         let mut downhill = memory::zeros(self.w.len());
-        self.rows.sweep.weighted_sum(&change, &mut downhill);
-        let penalised = &downhill[self.penalised()];
-        if 0.5 * dot(penalised, penalised) <= POLISH_FURTHER * affordable.distance {
+        self.rows.sweep.weighted_sum(&end.left_out, &mut downhill);
+        let Some(price) = self.matrix_price().filter(|_| further.is_worth_it(&downhill[self.penalised()]))
+        else {
             return Ok(None);
-        }
-        let bends = found.iter().map(|found| found[1]).collect_large();
-        let there = self.rows.matrix_of(&bends, (0.0, most));
-        let Some(Updated { matrix, read, work, .. }) = there else { return Ok(None) };
-        self.take_matrix(Gram::Dense(matrix), read, work)?;
-        let matrix = self.factor(1.0);
-        let is_solved = self.solve_directly(1.0, &downhill, &matrix, ACCURACY);
-        self.keep_factor_only(matrix);
-        if !is_solved {
+        };
+        let most = further.affordable.matrix(price, further.readings);
+        let bends = end.terms.iter().map(|[_, bend]| *bend).collect_large();
+        let Some(Updated { matrix, read, work, .. }) = self.rows.matrix_of(&bends, (0.0, most)) else {
+            return Ok(None);
+        };
+        self.count(read);
+        self.work.factorisations += work;
+        if !self.step_further(&downhill, matrix) {
             return Ok(None);
         }
         let read = self.rows.finish(&self.step, None)?;
-        Ok(Some(Further { slopes_and_bends: found, read }))
+        Ok(Some((end, read)))
     }
 }
 
