@@ -26,7 +26,7 @@ const SHARPER: f64 = 0.1;
 const SETTLED: f64 = 1e-4;
 
 /// Newton at zero, on the problems of some classes: the first, and how many.
-fn newton_of<'a, const L: usize>(
+pub(super) fn newton_of<'a, const L: usize>(
     (task, merging): (&ShardTask, Option<&Merging>),
     exchange: &'a mut dyn Exchange,
     classes: (usize, usize),

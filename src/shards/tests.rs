@@ -3,23 +3,26 @@
 use super::ShardTask;
 use super::checkpoint::Recorded;
 use super::exchange::{Exchange, Link};
+use super::fit::newton_of;
 use super::points::RemotePoints;
 use super::proof::{Claimed, prove};
 use super::remote::{Lanes, Remote, RemoteCorners, ShardTerms};
 use super::search::{ShardSearch, search};
 use super::shard::{Shard, ShardFacts, ShardFolds, ShardRows};
 use super::wire::{Op, Request, ShardAnswer};
+use crate::fit::dual::DualLoss;
+use crate::fit::newton::InMemory;
 use crate::fit::newton::dual_step::Affordable;
 use crate::fit::newton::hinge::Corners as _;
-use crate::fit::newton::polish::DualPoints;
+use crate::fit::newton::polish::{DualPoint, DualPoints};
 use crate::fit::newton::row_state::{Passes as _, TermPasses as _};
-use crate::fit::newton::{Newton, Shape};
+use crate::fit::objective::Weighted;
 use crate::fit::stop::NewtonStop;
 use crate::fit::waves::Waves;
 use crate::fit::{Intercept, Monitor, Params, Problem, Silent, Solution, SolverKind, Start, Status, auto};
 use crate::front::{Outcome, Weights};
 use crate::labels::{Labels, MultiClass};
-use crate::loss::LossKind;
+use crate::loss::{LossKind, ModifiedHuber, SquaredHinge};
 use crate::matrix::lanes::Block;
 use crate::matrix::{Matrix, Rows};
 use crate::search::{
@@ -753,13 +756,7 @@ fn points_over(
     here: &mut Here<'_>,
     steps: usize,
 ) -> std::result::Result<(), TestCaseError> {
-    let n_columns = task.n_weights();
-    let (begun, factorisation) = (Lanes::Classes(1, 1, 1.0), task.factorisation());
-    let facts = (task.facts.n_rows, task.facts.max_squared_norm);
-    let rows = Remote::<1>::begin(&Link::new(here), facts, begun, n_columns, task.intercept.bias());
-    let (intercept, n_lanes, keeps_dual, are_far) = (task.intercept, 1, true, true);
-    let shape = Shape { n_columns, intercept, n_lanes, keeps_dual, factorisation, are_far };
-    let mut newton = Newton::over(rows, &shape, &Silent);
+    let mut newton = newton_of::<1>((task, None), here, (1, 1), &Silent);
     let stop = NewtonStop::RelativeGap(1e-12);
     newton.minimise(&ShardTerms::Smooth, 1.0, &stop, steps).unwrap();
     newton.evaluate(&ShardTerms::Smooth).unwrap();
@@ -772,6 +769,10 @@ fn points_over(
             None if is_step => return Ok(()),
             None => points.polish_slopes(&mut newton).unwrap(),
         };
+        // No fit ends by a point that is no better than zeros.
+        if found.value <= 0.0 {
+            return Ok(());
+        }
         let primal = points.fresh_value(&mut newton).unwrap();
         let w = newton.w.lane(0);
         let claimed = Claimed { w: &w, spread: points.last.unwrap(), lane: 0, is_polished: true };
@@ -809,6 +810,46 @@ proptest! {
             let (facts, intercept) = (here.facts(), problem.intercept);
             let task = ShardTask::new(facts, (d, 2), (*loss, intercept), params);
             points_over(&task, &mut here, steps)?;
+        }
+    }
+}
+
+/// The gap after a step in the dual and those further, in memory and over shards of which some are lost on
+/// the way, and that after the step alone.
+fn steps_in_the_dual<T: DualLoss>(problem: &Problem<'_>, (kind, loss): (LossKind, T), d: usize) -> [f64; 3] {
+    let (objective, stop) =
+        (Weighted { loss, y: problem.y, cost: problem.cost }, NewtonStop::RelativeGap(1e-12));
+    let mut newton = InMemory::<1>::new(problem, 1, true, &Silent);
+    let [report] = newton.minimise(&objective, 1.0, &stop, 1).unwrap();
+    newton.evaluate(&objective).unwrap();
+    let primal = report.certificate.primal;
+    let affordable = Affordable { passes: 20.0, curved: 0.9, distance: 1e-9 * primal };
+    let alone = Affordable { passes: 2.8, ..affordable };
+    let [there, step] = [affordable, alone].map(|affordable| {
+        DualPoint::from_step(problem, loss, &mut newton, &affordable).unwrap().unwrap().value
+    });
+    let parts = Cut::new(classes_of(problem), &[1000, 1000, 2200]);
+    let mut here = Here::new(parts.rows(problem.rows, problem, kind), 3);
+    let task = ShardTask::new(here.facts(), (d, 2), (kind, problem.intercept), Params::default());
+    let mut newton = newton_of::<1>((&task, None), &mut here, (1, 1), &Silent);
+    newton.minimise(&ShardTerms::Smooth, 1.0, &stop, 1).unwrap();
+    newton.evaluate(&ShardTerms::Smooth).unwrap();
+    let found = RemotePoints::new(&task, &Silent).polish_step(&mut newton, &affordable).unwrap().unwrap();
+    [there, found.value, step].map(|value| primal - value)
+}
+
+#[test]
+fn steps_in_the_dual_over_shards_go_as_far_as_those_in_memory() {
+    let waves = Waves::new(3000, 40, 400.0, 5);
+    let matrix = waves.rows();
+    for intercept in 0..3 {
+        let problem = waves.problem(&matrix, intercept);
+        for found in [
+            steps_in_the_dual(&problem, (LossKind::SquaredHinge, SquaredHinge), 40),
+            steps_in_the_dual(&problem, (LossKind::ModifiedHuber, ModifiedHuber), 40),
+        ] {
+            let [there, here, step] = found;
+            assert!((here - there).abs() <= 1e-4 * there && here < 0.02 * step, "{found:?}");
         }
     }
 }
