@@ -182,8 +182,10 @@ const BLOCKS: u64 = 7;
 const NEWTON_BLOCKS: u64 = 6;
 /// Parts of a block that are added up side by side at most, each in a block of columns x classes.
 const MOST_PARTS: u64 = 8;
-/// Share of the budget that these may take, and a matrix of all columns.
+/// Share of the budget that these may take,
 const EXTRAS_SHARE: u64 = 8;
+/// and a matrix of all columns, by which a fit takes a tenth of the readings or fewer.
+const MATRIX_SHARE: u64 = 2;
 /// Matrices of classes that free intercepts take.
 const MATRICES: u64 = 7;
 /// Bytes of a row beside its entries and tables: lists of those that have a cost, sums and norms.
@@ -230,7 +232,8 @@ impl Needs {
     /// take a share of the budget for what makes it faster.
     pub fn multinomial(store: &Store, settings: &BlockSettings<'_>, has_extras: bool) -> (Self, SoftmaxCut) {
         let n_classes = store.classes().len();
-        let extras = if has_extras { settings.budget / EXTRAS_SHARE } else { 0 };
+        let [extras, for_matrix] =
+            [EXTRAS_SHARE, MATRIX_SHARE].map(|share| if has_extras { settings.budget / share } else { 0 });
         let d = settings.n_weights(store) as u64 + 1;
         let line = 8 * n_classes.next_multiple_of(LINE);
         let block = d * line as u64;
@@ -239,7 +242,7 @@ impl Needs {
         let is_free = settings.intercept == Intercept::Free;
         let of_intercepts = if is_free { 8 * MATRICES * (n_classes * n_classes) as u64 } else { 0 };
         let has_room_for_matrix =
-            settings.map.is_none() && d <= MAX_CHOLESKY_COLUMNS as u64 && matrix <= extras;
+            settings.map.is_none() && d <= MAX_CHOLESKY_COLUMNS as u64 && matrix <= for_matrix;
         let matrices = of_intercepts + if has_room_for_matrix { matrix } else { 0 };
         let needs = Self {
             states: (NEWTON_BLOCKS + parts - 1) * block + matrices,

@@ -66,8 +66,8 @@ impl<const L: usize> ShardSide<'_, L> {
         Ok(())
     }
 
-    /// The slopes of a lane linearised along a step, from the evaluated point or, if the first number after it
-    /// says so, from the end of another step; what the model leaves out at its end, if the second one does.
+    /// The slopes of a lane linearised along a step, from the evaluated point or, if the first number after
+    /// it says so, from the end of another step; what the model leaves out there, if the second one does.
     pub(super) fn linearise(&mut self, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
         let lane = self.lane(reader)?;
         let &[is_further, asks] = reader.numbers(2)? else { return Err(no_slopes()) };
@@ -122,8 +122,8 @@ impl<const L: usize> ShardSide<'_, L> {
         (alpha, y.len() * (1 + usize::from(before.is_some())))
     }
 
-    /// Answers with what the model from `here` leaves out at the end of a step: of the gradient, of the matrix,
-    /// and how many rows get or lose curvature, infinitely many where these are too many to be of use.
+    /// Answers with what the model from `here` leaves out at the end of a step: of the gradient, of the
+    /// matrix, and how many rows get or lose curvature, infinitely many where they are too many to be of use.
     fn leave_out(&self, y: &[f64], here: &[[f64; 2]], end: &StepEnd, answer: &mut ShardAnswer) {
         let StepEnd { terms, left_out, switched, .. } = end;
         let mut sweep = Sweep::<1>::new(self.rows.design(self.rows.intercept.bias()), self.monitor);

@@ -361,8 +361,8 @@ impl<'a, const L: usize> Remote<'a, L> {
         self.find_point(request)
     }
 
-    /// The slopes of the first lane linearised along a step, from the end of the one `before` if there is one;
-    /// and what that leaves out at the end, if it is asked for.
+    /// The slopes of the first lane linearised along a step, from the end of the one `before` if there is
+    /// one; and what that leaves out at the end, if it is asked for.
     ///
     /// # Errors
     /// Those of the exchange.
