@@ -79,6 +79,21 @@ def test_blocks_reach_the_optimum_of_memory(large, intercept):
         assert abs(model.intercept_.sum()) < 1e-9
 
 
+def test_a_matrix_of_all_columns_may_take_half_of_the_budget(tmp_path):
+    g = np.random.default_rng(0)
+    n, d, k = 4000, 300, 4
+    X = (g.normal(size=(n, 40)) @ g.normal(size=(40, d)) + 0.3 * g.normal(size=(n, d))).astype(np.float32)
+    y = np.argmax(X @ g.normal(0, 0.1, (d, k)) + g.gumbel(0, 1, (n, k)), axis=1)
+    store = hinge.BlockStore.build((X, y), tmp_path / "rows")
+
+    def readings(budget):
+        model = hinge.LogisticRegression(tol=1e-3, memory_budget=budget, block_options=IN_BLOCKS, n_jobs=1)
+        return model.fit(store).certificate_.passes[0]
+
+    # A matrix and what its sums take is 10 MB here, and 14 MB is what a fit takes at least.
+    assert readings(24_000_000) == readings(200_000_000) < 0.5 * readings(15_000_000)
+
+
 @settings(max_examples=12)
 @given(
     st.integers(0, 2**31),

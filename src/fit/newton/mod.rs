@@ -30,7 +30,7 @@
 //! Memory: six blocks of columns x lanes and four of rows x lanes (five with dual variables kept), up to
 //! seven private blocks of columns x lanes for parallel sums ([`super::sweep`]), and two `d x d` matrices
 //! where steps are factorised (of order 500 where a block of columns is), a single fit three and a number a
-//! row; for an epoch of dual descent, ten numbers a row at most, for a step in the dual four.
+//! row; for an epoch of dual descent, ten numbers a row at most, for a step in the dual nine.
 
 pub mod approach;
 pub mod cg;
