@@ -443,6 +443,23 @@ def test_smaller_measurements(tmp_path, script, words, count):
     assert all(float(row[timed]) > 0 for row in rows)
 
 
+@pytest.mark.parametrize(
+    ("arena", "name", "loss"),
+    [("memory", "generated", "logistic"), ("shards", "generated", "hinge"), ("store", "generated4", "multinomial")],
+)
+def test_gaps_of_every_arena_are_not_below_the_distance(tmp_path, arena, name, loss):
+    path = tmp_path / "table.csv"
+    words = ["--arena", arena, "--sets", name, "--losses", loss, "--Cs", "1", "--tols", "1e-2", "--repeat", "1"]
+    said = run("compare/tightness.py", *words, "--output", path)
+    rows = runs(path)
+    assert len(rows) == 2
+    for row in rows:
+        assert row["status"] == "converged"
+        assert float(row["gap"]) <= 1e-2
+        assert 1 - 1e-6 <= float(row["ratio"]) < 100
+    assert f"above it 0 of {len(rows)})" in said
+
+
 @pytest.fixture
 def rounds(monkeypatch):
     """The driver that counts rounds without a cluster."""
