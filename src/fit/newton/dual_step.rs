@@ -55,8 +55,8 @@ const SWITCHED: f64 = 0.1;
 /// Share of the gradient that a step further may leave: rounding alone leaves any.
 const ACCURACY: f64 = 1e-3;
 /// Share of the squared gradient left by the step before that one may leave, to be followed by another. It is
-/// a fiftieth to a hundredth on covtype, C = 16 and 256, where two or three steps are enough, and a seventh on
-/// w8a, C = 256, free intercept, where four are not.
+/// a fiftieth to a hundredth on covtype, C = 16 and 256, where two or three steps are enough, and a seventh
+/// on w8a, C = 256, free intercept, where four are not.
 const FALL: f64 = 0.1;
 
 /// What a step in the dual may cost, and what for.
