@@ -184,7 +184,7 @@ const NEWTON_BLOCKS: u64 = 6;
 const MOST_PARTS: u64 = 8;
 /// Share of the budget that these may take,
 const EXTRAS_SHARE: u64 = 8;
-/// and a matrix of all columns, by which a fit takes a tenth of the readings or fewer.
+/// and a matrix of all columns, by which a fit of mnist takes an eighth of the readings.
 const MATRIX_SHARE: u64 = 2;
 /// Matrices of classes that free intercepts take.
 const MATRICES: u64 = 7;

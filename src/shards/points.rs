@@ -103,17 +103,18 @@ impl<'r> DualPoints<Remote<'r, 1>> for RemotePoints<'_> {
     ) -> Result<Option<DualFound>> {
         let Some((length, mut read)) = newton.find_dual_step(affordable)? else { return Ok(None) };
         let (mut before, mut matrix, mut further) = (None::<Block<1>>, None, Further::new(affordable));
-        let asks = length.is_none() && self.task.loss.can_be_zero();
+        let may_go_further = length.is_none() && self.task.loss.can_be_zero();
         let imbalance = loop {
             let step = newton.step().clone();
+            let asks = may_go_further && further.is_affordable();
             let found = newton.rows.linearise(before.as_ref(), &step, asks)?;
             read += found.read;
             let Some(LeftOut { gradient, matrix: change, switched }) = found.left_out else {
                 break found.imbalance;
             };
             read += switched;
-            let is_worth_it = further.is_worth_it(&gradient[newton.penalised()]);
-            let Some(here) = matrix.as_ref().or(newton.matrix()).filter(|_| is_worth_it) else {
+            let would_help = further.would_help(&gradient[newton.penalised()]);
+            let Some(here) = matrix.as_ref().or(newton.matrix()).filter(|_| would_help) else {
                 break found.imbalance;
             };
             let there = here.plus(&change);

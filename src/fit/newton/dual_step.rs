@@ -213,12 +213,17 @@ impl<'a> Further<'a> {
         Self { affordable, readings: 1.0, squared: f64::INFINITY }
     }
 
-    /// Whether one more would help, where rows leave a gradient with this penalised part; and is affordable.
-    pub fn is_worth_it(&mut self, left: &[f64]) -> bool {
+    /// Whether one more is affordable.
+    pub fn is_affordable(&self) -> bool {
+        self.affordable.is_enough(self.readings + 1.0)
+    }
+
+    /// Whether one more, which is affordable, would help where rows leave a gradient with this penalised
+    /// part.
+    pub fn would_help(&mut self, left: &[f64]) -> bool {
         let (squared, before) = (dot(left, left), self.squared);
         (self.squared, self.readings) = (squared, self.readings + 1.0);
-        let is_large = 0.5 * squared > POLISH_FURTHER * self.affordable.distance;
-        is_large && squared <= FALL * before && self.affordable.is_enough(self.readings)
+        0.5 * squared > POLISH_FURTHER * self.affordable.distance && squared <= FALL * before
     }
 }
 
@@ -283,6 +288,7 @@ impl<'a> Newton<'_, RowState<'a, 1>, 1> {
         last: Option<&Reached>,
         further: &mut Further<'_>,
     ) -> Result<Option<(Reached, usize)>> {
+        let Some(price) = self.matrix_price().filter(|_| further.is_affordable()) else { return Ok(None) };
         let RowState { z, step_z, curvature, slopes: Some(slopes), .. } = &self.rows else { return Ok(None) };
         let at = |i: usize| last.map_or(z[i][0], |(at, _)| at[i]) + step_z[i][0];
         let there = |i: usize| {
@@ -301,14 +307,16 @@ impl<'a> Newton<'_, RowState<'a, 1>, 1> {
         let mut downhill = memory::zeros(self.w.len());
         self.rows.sweep.weighted_sum(&left_out, &mut downhill);
         drop(left_out);
-        let is_worth_it = further.is_worth_it(&downhill[self.penalised()]);
-        let Some(price) = self.matrix_price().filter(|_| is_worth_it) else { return Ok(None) };
+        if !further.would_help(&downhill[self.penalised()]) {
+            return Ok(None);
+        }
         let most = further.affordable.matrix(price, further.readings);
         let bends = terms.iter().map(|[_, bend]| *bend).collect_large();
         let there = self.rows.matrix_of(&bends, (0.0, most));
         let Some(Updated { matrix, read, work, .. }) = there else { return Ok(None) };
         self.count(read);
         self.work.factorisations += work;
+        self.monitor.poll()?;
         if !self.step_further(&downhill, matrix) {
             return Ok(None);
         }
