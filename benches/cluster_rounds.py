@@ -107,6 +107,11 @@ def plain_estimator(loss: str, C: float, tol: float) -> Any:
     return hinge.LinearSVC(loss=loss, C=C, tol=tol, n_jobs=1)
 
 
+def parts_of(X: Any, y: np.ndarray, n_shards: int) -> list[tuple[Any, np.ndarray]]:
+    """Rows for each shard, in turn."""
+    return [(X[k::n_shards], y[k::n_shards]) for k in range(n_shards)]
+
+
 def fit_over_shards(parts: Sequence[tuple[Any, np.ndarray]], model: Any, loss: str, limit: float) -> Rounds:
     """The fit of ``model``'s parameters over a shard for each part, on one thread each."""
     from hinge import _native
@@ -146,12 +151,13 @@ def line_of(settings: tuple[str, str, float], passes: float, found: Rounds) -> t
         str(shards.vectors),
         f"{shards.bytes_of_vectors / max(shards.vectors, 1):.0f}",
         f"{found.result['passes'].max():.1f}" if is_ended else "-",
-        f"{_gap(found.result):.1e}" if is_ended else "-",
+        f"{gap_of(found.result):.1e}" if is_ended else "-",
         f"{at_least}{found.seconds:.1f}",
     )
 
 
-def _gap(result: dict[str, Any]) -> float:
+def gap_of(result: dict[str, Any]) -> float:
+    """The largest relative gap of a fit."""
     return float(((result["primal"] - result["dual"]) / result["primal"]).max())
 
 
@@ -178,7 +184,7 @@ def main() -> None:
     printed(COLUMNS)
     for name in arguments.sets:
         task = tasks.load(name)
-        parts = [(task.X[k :: arguments.shards], task.y[k :: arguments.shards]) for k in range(arguments.shards)]
+        parts = parts_of(task.X, task.y, arguments.shards)
         for loss in arguments.losses:
             for C in arguments.C:
                 model = plain_estimator(loss, C, arguments.gap).fit(task.X, task.y)

@@ -14,10 +14,10 @@ from typing import Any
 
 import hinge
 import numpy as np
+from engines import MULTINOMIAL
 from sklearn.exceptions import ConvergenceWarning
 
 NAMES = ("memory", "shards", "store")
-MULTINOMIAL = "multinomial"
 # Bytes of what is known of a row in a fit and in a search, of a column (of a lane), and of page buffers.
 OF_ROW, OF_ROW_SEARCHED, OF_COLUMN, LANES, OF_PAGES = 160, 480, 320, 8, 14_000_000
 
@@ -43,11 +43,6 @@ class Data:
     shards: int
     share: float
 
-    @property
-    def n_classes(self) -> int:
-        """How many there are."""
-        return len(np.unique(self.y))
-
 
 # A fit by the parameters of a model: what its certificate says, as numbers and words.
 Fit = Callable[[Any], dict[str, Any]]
@@ -67,14 +62,12 @@ def _fitted(model: Any, *given: Any) -> dict[str, Any]:
 
 
 def _over_shards(data: Data, model: Any) -> dict[str, Any]:
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-    from cluster_rounds import fit_over_shards
+    from cluster_rounds import fit_over_shards, gap_of, parts_of
 
-    parts = [(data.X[k :: data.shards], data.y[k :: data.shards]) for k in range(data.shards)]
-    found = fit_over_shards(parts, model, getattr(model, "loss", "logistic"), float("inf"))
-    (primal,), (dual,), (passes,) = (found.result[key].tolist() for key in ("primal", "dual", "passes"))
-    gap, status = (primal - dual) / primal, str(found.result["status"][0])
-    return {"primal": primal, "dual": dual, "passes": passes, "gap": gap, "solver": "newton", "status": status}
+    parts, loss = parts_of(data.X, data.y, data.shards), getattr(model, "loss", "logistic")
+    result = fit_over_shards(parts, model, loss, float("inf")).result
+    numbers = {key: float(result[key][0]) for key in ("primal", "dual", "passes")}
+    return numbers | {"gap": gap_of(result), "solver": "newton", "status": str(result["status"][0])}
 
 
 @contextmanager
@@ -83,15 +76,16 @@ def arena(name: str, data: Data) -> Iterator[Fit]:
     if name == "memory":
         yield lambda model: _fitted(model, data.X, data.y)
     elif name == "shards":
+        sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
         yield lambda model: _over_shards(data, model)
     else:
         with tempfile.TemporaryDirectory() as folder:
             store = hinge.BlockStore.build((data.X, data.y), Path(folder) / "rows.blocks")
-            classes = {True: data.n_classes, False: 1}
+            n_classes = len(np.unique(data.y))
 
             def on_store(model: Any) -> dict[str, Any]:
                 is_multinomial = getattr(model, "multi_class", "ovr") == MULTINOMIAL
-                budget = fit_budget(data.X, data.share, classes[is_multinomial])
+                budget = fit_budget(data.X, data.share, n_classes if is_multinomial else 1)
                 return _fitted(model.set_params(memory_budget=budget, block_options={"in_memory": False}), store)
 
             yield on_store

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 # LIBLINEAR's solvers of each loss, as its option -s counts them.
 LIBLINEAR_SOLVERS = {"hinge": (3,), "squared_hinge": (1, 2), "logistic": (0, 7)}
 LIBLINEAR_PRIMAL = (0, 2)
+MULTINOMIAL = "multinomial"
 LIBLINEAR_INTERCEPTS = {"none": "", "penalised": " -B 1", "free": " -B 1 -R"}
 
 
@@ -31,11 +32,13 @@ class Fit:
 
 
 def hinge_model(loss: str, C: float, intercept: str, solver: str, tol: float, **parameters):
-    """The estimator of a loss."""
+    """The estimator of a loss; ``MULTINOMIAL`` is the logistic one of all classes at once."""
     parameters |= {"solver": solver, "tol": tol, "fit_intercept": intercept != "none"}
     parameters["intercept_scaling"] = 1.0 if intercept == "penalised" else None
     if loss == "logistic":
         return hinge.LogisticRegression(C, multi_class="ovr", **parameters)
+    if loss == MULTINOMIAL:
+        return hinge.LogisticRegression(C, multi_class=MULTINOMIAL, **parameters)
     return hinge.LinearSVC(C, loss=loss, **parameters)
 
 

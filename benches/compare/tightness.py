@@ -35,6 +35,7 @@ import arenas
 import numpy as np
 import problems
 import tasks
+from engines import MULTINOMIAL, hinge_model
 from harness import Report, names
 
 SETS = ("a9a", "w8a", "covtype", "flights")
@@ -68,19 +69,6 @@ def numbers(text: str) -> list[float]:
 # ---- the process that fits
 
 
-def model_of(request: dict) -> Any:
-    """The estimator that a request asks for."""
-    import hinge
-    from engines import hinge_model
-
-    loss, C, intercept, solver, tol = (request[key] for key in ("loss", "C", "intercept", "solver", "tol"))
-    if loss != arenas.MULTINOMIAL:
-        return hinge_model(loss, C, intercept, solver, tol, n_jobs=1, max_iter=100_000)
-    scaling = 1.0 if intercept == "penalised" else None
-    options = {"fit_intercept": intercept != "none", "intercept_scaling": scaling, "max_iter": 100_000, "n_jobs": 1}
-    return hinge.LogisticRegression(C, multi_class=loss, solver=solver, tol=tol, **options)
-
-
 def serve(name: str, shards: int, share: float) -> None:
     """Answers requests, a line of JSON each, by fits of the set of this name."""
     task = tasks.load(name)
@@ -97,8 +85,10 @@ def serve(name: str, shards: int, share: float) -> None:
 
         for line in sys.stdin:
             request = json.loads(line)
-            fit = fit_in(request["arena"], request["loss"] == arenas.MULTINOMIAL)
-            answers.write(json.dumps(arenas.timed(fit, model_of(request), request["repeat"])) + "\n")
+            fit = fit_in(request["arena"], request["loss"] == MULTINOMIAL)
+            asked = (request[key] for key in ("loss", "C", "intercept", "solver", "tol"))
+            model = hinge_model(*asked, n_jobs=1, max_iter=100_000)
+            answers.write(json.dumps(arenas.timed(fit, model, request["repeat"])) + "\n")
 
 
 class Version:
@@ -190,6 +180,8 @@ def main() -> None:
     parse.add_argument("--output", type=Path, help="CSV file to write")
     parse.add_argument("--serve", help=argparse.SUPPRESS)
     options = parse.parse_args()
+    if options.arena == "shards" and MULTINOMIAL in options.losses:
+        parse.error("shards have no multinomial fits: take hinge, squared_hinge or logistic")
     if options.serve:
         serve(options.serve, options.shards, options.share)
         return

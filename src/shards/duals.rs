@@ -23,7 +23,6 @@ use super::shard::{Relay, ShardPoint, ShardSide};
 use super::wire::{Reader, ShardAnswer};
 use crate::fit::certificate::{Cut, Imbalance};
 use crate::fit::dual::{DualLoss, Visit};
-use crate::fit::newton::cholesky::Symmetric;
 use crate::fit::newton::dual_step::{StepEnd, linearise};
 use crate::fit::newton::hessian;
 use crate::fit::newton::polish::SlopeRows;
@@ -75,36 +74,40 @@ impl<const L: usize> ShardSide<'_, L> {
     pub(super) fn linearise(&mut self, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
         let lane = self.lane(reader)?;
         let &[is_further, asks] = reader.numbers(2)? else { return Err(no_slopes()) };
-        let before = if is_further == 0.0 { None } else { Some(self.moved(lane, reader)?) };
-        let moved = self.moved(lane, reader)?;
-        let (alpha, read) = with_smooth_loss!(
+        let (y, mut alpha) = self.slopes(lane);
+        let before = if is_further == 0.0 { None } else { Some(self.moved(&y, reader)?) };
+        let moved = self.moved(&y, reader)?;
+        with_smooth_loss!(
             self.rows.loss,
-            loss => self.linearised(loss, lane, (before.as_deref(), &moved, asks != 0.0), answer),
+            loss => {
+                let steps = (before.as_deref(), &moved[..], asks != 0.0);
+                self.linearise_along(loss, (&y, lane), &mut alpha, steps, answer);
+            },
             else return Err(no_slopes())
         );
-        self.take_point(ShardPoint { y: self.rows.signs(self.first + lane as u32), alpha }, read, answer);
+        let read = y.len() * (1 + usize::from(before.is_some()));
+        self.take_point(ShardPoint { y, alpha }, read, answer);
         Ok(())
     }
 
-    /// By how much a step moves the margins of a lane.
-    fn moved(&self, lane: usize, reader: &mut Reader<'_>) -> Result<Vec<f64>> {
-        let (design, y) =
-            (self.rows.design(self.rows.intercept.bias()), self.rows.signs(self.first + lane as u32));
+    /// By how much a step moves the margins.
+    fn moved(&self, y: &[f64], reader: &mut Reader<'_>) -> Result<Vec<f64>> {
+        let design = self.rows.design(self.rows.intercept.bias());
         let step = self.columns.numbers(reader, design.n_cols())?;
         let mut moved = memory::zeros(y.len());
-        Sweep::<1>::new(design, self.monitor).margins(&y, &step, &mut moved);
+        Sweep::<1>::new(design, self.monitor).margins(y, &step, &mut moved);
         Ok(moved)
     }
 
-    /// [`Self::linearise`], by how much the steps move the margins; also the rows read.
-    fn linearised<T: DualLoss>(
+    /// [`Self::linearise`] of the dual variables `alpha` of the slopes, by how far steps move the margins.
+    fn linearise_along<T: DualLoss>(
         &self,
         loss: T,
-        lane: usize,
+        (y, lane): (&[f64], usize),
+        alpha: &mut [f64],
         (before, moved, asks): (Option<&[f64]>, &[f64], bool),
         answer: &mut ShardAnswer,
-    ) -> (Vec<f64>, usize) {
-        let (y, mut alpha) = self.slopes(lane);
+    ) {
         let RowState { z, curvature, .. } = &self.state;
         let terms = |i: usize, margin: f64| {
             let [_, slope, bend] = loss.all(margin);
@@ -119,11 +122,10 @@ impl<const L: usize> ShardSide<'_, L> {
         if asks {
             let there = |i: usize| terms(i, at(i) + moved[i]);
             let model = |i: usize| [here[i][0] + here[i][1] * moved[i], here[i][1]];
-            self.leave_out(&y, &here, StepEnd::of(y.len(), there, model), answer);
+            self.leave_out(y, &here, StepEnd::of(y.len(), there, model), answer);
         }
         alpha.iter_mut().zip(&here).for_each(|(a, [slope, _])| *a = -slope);
-        linearise(loss, (&y, &self.cost), &mut alpha, |i| here[i][1], |i| y[i] * moved[i]);
-        (alpha, y.len() * (1 + usize::from(before.is_some())))
+        linearise(loss, (y, &self.cost), alpha, |i| here[i][1], |i| y[i] * moved[i]);
     }
 
     /// Answers with what the model from `here` leaves out at the end of a step: of the gradient, of the
@@ -133,16 +135,16 @@ impl<const L: usize> ShardSide<'_, L> {
         let mut sweep = Sweep::<1>::new(self.rows.design(self.rows.intercept.bias()), self.monitor);
         let n_columns = sweep.design.n_cols();
         let mut gradient = memory::zeros(n_columns);
-        let mut matrix = Symmetric { n: n_columns, values: memory::zeros(n_columns * n_columns) };
+        let mut changes = memory::zeros(y.len());
         let is_of_use = !left_out.is_empty() || y.is_empty();
-        if is_of_use && switched > 0.0 {
+        if is_of_use {
             left_out.iter_mut().zip(y).for_each(|(d, y)| *d *= y);
             sweep.weighted_sum(&left_out, &mut gradient);
-            let changes = terms.iter().zip(here).map(|([_, there], [_, here])| there - here).collect_large();
-            matrix = hessian::curvature_matrix(&sweep, &changes);
+            let bends = terms.iter().zip(here).map(|([_, there], [_, here])| there - here);
+            changes.iter_mut().zip(bends).for_each(|(change, bend)| *change = bend);
         }
         self.columns.answer_numbers(&gradient, answer);
-        answer.sums.extend(matrix.lower());
+        answer.sums.extend(hessian::change_of_matrix(&sweep, &changes).lower());
         answer.sums.push(if is_of_use { switched } else { f64::INFINITY });
     }
 

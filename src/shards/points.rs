@@ -118,9 +118,7 @@ impl<'r> DualPoints<Remote<'r, 1>> for RemotePoints<'_> {
                 break found.imbalance;
             };
             let there = here.plus(&change);
-            if !newton.step_further(&gradient, there.clone()) {
-                break found.imbalance;
-            }
+            let Some(there) = newton.step_further(&gradient, there) else { break found.imbalance };
             matrix = Some(there);
             let so_far = before.get_or_insert_with(|| Block::zeros(step.len()));
             so_far.iter_mut().zip(&*step).for_each(|([sum], [step])| *sum += step);

@@ -40,7 +40,7 @@ use super::{Kept, Newton};
 use crate::Result;
 use crate::fit::dual::DualLoss;
 use crate::fit::objective::{Objective, Weighted};
-use crate::fit::routes::{DEAR, HESSIAN_ANEW, HESSIAN_OFF, POLISH_FURTHER};
+use crate::fit::routes::{DEAR, HESSIAN_ANEW, HESSIAN_OFF, POLISH_FALL, POLISH_FURTHER};
 use crate::fit::sweep::{dot, for_chunks, sum};
 use crate::memory::{self, CollectLarge};
 
@@ -54,10 +54,6 @@ const RESIDUAL: f64 = 2.0;
 const SWITCHED: f64 = 0.1;
 /// Share of the gradient that a step further may leave: rounding alone leaves any.
 const ACCURACY: f64 = 1e-3;
-/// Share of the squared gradient left by the step before that one may leave, to be followed by another. It is
-/// a fiftieth to a hundredth on covtype, C = 16 and 256, where two or three steps are enough, and a seventh
-/// on w8a, C = 256, free intercept, where four are not.
-const FALL: f64 = 0.1;
 
 /// What a step in the dual may cost, and what for.
 #[derive(Clone, Copy, Debug)]
@@ -223,19 +219,21 @@ impl<'a> Further<'a> {
     pub fn would_help(&mut self, left: &[f64]) -> bool {
         let (squared, before) = (dot(left, left), self.squared);
         (self.squared, self.readings) = (squared, self.readings + 1.0);
-        0.5 * squared > POLISH_FURTHER * self.affordable.distance && squared <= FALL * before
+        0.5 * squared > POLISH_FURTHER * self.affordable.distance && squared <= POLISH_FALL * before
     }
 }
 
 impl<R: Passes<1>> Newton<'_, R, 1> {
     /// A step by the matrix at the end of the last one, where the rows leave `downhill`; it overwrites the
-    /// last one. False if rounding spoils it.
-    pub fn step_further(&mut self, downhill: &[f64], matrix: Symmetric) -> bool {
+    /// last one. Returns the matrix, none if rounding spoils the step.
+    pub fn step_further(&mut self, downhill: &[f64], matrix: Symmetric) -> Option<Symmetric> {
         let here = self.gram.replace(Gram::Dense(matrix));
         let factor = self.factor(1.0);
         let is_solved = self.solve_directly(1.0, downhill, &factor, ACCURACY);
-        self.gram = here;
-        is_solved
+        match std::mem::replace(&mut self.gram, here) {
+            Some(Gram::Dense(there)) if is_solved => Some(there),
+            _ => None,
+        }
     }
 
     /// The matrix of the evaluated point, where one is known.
@@ -317,7 +315,7 @@ impl<'a> Newton<'_, RowState<'a, 1>, 1> {
         self.count(read);
         self.work.factorisations += work;
         self.monitor.poll()?;
-        if !self.step_further(&downhill, matrix) {
+        if self.step_further(&downhill, matrix).is_none() {
             return Ok(None);
         }
         let read = self.rows.finish(&self.step, None)?;

@@ -94,6 +94,22 @@ fn add_rows<const L: usize>(
     }
 }
 
+/// [`curvature_matrix`] of the changes of a few curvatures.
+pub fn change_of_matrix<const L: usize>(sweep: &Sweep<'_, L>, changes: &[f64]) -> Symmetric {
+    let n = sweep.design.n_cols();
+    let mut matrix = Symmetric { n, values: memory::zeros(n * n) };
+    let entries = |i: usize| if changes[i] != 0.0 { sweep.design.row_len(i) as f64 } else { 0.0 };
+    let [changed] = sum(changes.len(), |i| [entries(i)]);
+    add_changes(sweep, changes, changed, &mut matrix);
+    matrix
+}
+
+/// Adds changes of rows of so many entries: few in few pieces, each of which takes a matrix of its own.
+fn add_changes<const L: usize>(sweep: &Sweep<'_, L>, changes: &[f64], changed: f64, matrix: &mut Symmetric) {
+    let pieces = (changed / (matrix.n * matrix.n).max(1) as f64) as usize;
+    add_rows(sweep, changes, None, pieces.clamp(1, MAX_PIECES), matrix);
+}
+
 /// The matrix of the Newton step before, of which the next one is made where few curvatures have changed:
 /// those of the squared hinge are 0 or `2 c_i`, and more and more rows keep theirs.
 pub struct KeptMatrix {
@@ -162,8 +178,7 @@ impl KeptMatrix {
         for_chunks(&mut changes, |start, changes| {
             changes.iter_mut().enumerate().for_each(|(k, c)| *c = change(start + k));
         });
-        let pieces = (changed / (matrix.n * matrix.n).max(1) as f64) as usize;
-        add_rows(sweep, &changes, None, pieces.clamp(1, MAX_PIECES), matrix);
+        add_changes(sweep, &changes, changed, matrix);
         let mut left = 0.0f64;
         for ((then, now), change) in made_of.iter_mut().zip(curvature).zip(changes) {
             if change != 0.0 {
