@@ -22,8 +22,13 @@ pub const ROUNDING: f64 = 1e-13;
 pub enum NewtonStop<const L: usize> {
     /// Relative duality gap.
     RelativeGap(f64),
-    /// Norm of the gradient per lane.
-    Gradient([f64; L]),
+    /// Norm of the gradient per lane, and how far the objective may be above its minimum.
+    Gradient {
+        /// The norms.
+        norm: [f64; L],
+        /// The distance as a share of the objective, if it counts.
+        excess: Option<f64>,
+    },
 }
 
 impl<const L: usize> NewtonStop<L> {
@@ -31,7 +36,7 @@ impl<const L: usize> NewtonStop<L> {
     pub fn limit(&self, lane: usize) -> f64 {
         match self {
             Self::RelativeGap(tol) => *tol,
-            Self::Gradient(limits) => limits[lane],
+            Self::Gradient { norm, .. } => norm[lane],
         }
     }
 
@@ -40,7 +45,7 @@ impl<const L: usize> NewtonStop<L> {
     pub fn squared_residual(&self, value: f64, squared_gradient: f64) -> f64 {
         match self {
             Self::RelativeGap(tol) => (ENOUGH * 2.0 * tol * value).min(LEAST_FALL * squared_gradient),
-            Self::Gradient(_) => 0.0,
+            Self::Gradient { .. } => 0.0,
         }
     }
 
@@ -48,7 +53,20 @@ impl<const L: usize> NewtonStop<L> {
     pub fn accuracy(&self, report: &LaneReport) -> f64 {
         match self {
             Self::RelativeGap(_) => report.relative_gap(),
-            Self::Gradient(_) => report.squared_gradient.sqrt(),
+            Self::Gradient { .. } => report.squared_gradient.sqrt(),
+        }
+    }
+
+    /// Whether the objective of a lane is known to be low enough: it is above its minimum by at most half the
+    /// squared gradient, as no eigenvalue of its matrix is below 1, and after a step by about what that was
+    /// to gain at most.
+    fn is_low(&self, lane: &LaneProgress) -> bool {
+        let LaneReport { certificate, squared_gradient, .. } = &lane.report;
+        match self {
+            Self::Gradient { excess: Some(excess), .. } => {
+                lane.foretold.min(0.5 * squared_gradient) <= excess * certificate.primal
+            }
+            _ => true,
         }
     }
 }
@@ -92,6 +110,10 @@ pub struct LaneProgress {
     pub is_fresh: bool,
     /// It was met on fresh decision values and not confirmed: one step whatever the gradient says.
     pub must_step: bool,
+    /// The gradient or gap is small enough.
+    pub is_near: bool,
+    /// What the last step was to gain, by its model.
+    pub foretold: f64,
 }
 
 impl LaneProgress {
@@ -107,6 +129,8 @@ impl LaneProgress {
             is_running: true,
             is_fresh: false,
             must_step: false,
+            is_near: false,
+            foretold: f64::INFINITY,
         }
     }
 
@@ -118,9 +142,10 @@ impl LaneProgress {
     }
 
     /// Ends the lane if it is done, makes no progress, or is out of steps.
-    pub fn settle(&mut self, limit: f64, accuracy: f64, max_steps: usize) {
+    pub fn settle<const L: usize>(&mut self, stop: &NewtonStop<L>, lane: usize, max_steps: usize) {
         let (value, squared) = (self.report.certificate.primal, self.report.squared_gradient);
-        let is_done = accuracy <= limit && !std::mem::take(&mut self.must_step);
+        self.is_near = stop.accuracy(&self.report) <= stop.limit(lane);
+        let is_done = self.is_near && stop.is_low(self) && !std::mem::take(&mut self.must_step);
         let is_better = squared < self.best || value < self.lowest * (1.0 - ROUNDING);
         self.idle = if is_better { 0 } else { self.idle + 1 };
         (self.best, self.lowest) = (self.best.min(squared), self.lowest.min(value));

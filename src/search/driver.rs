@@ -40,7 +40,8 @@ pub fn search(
     check_weights(task.weight, task.rows.n_rows())?;
     let parts = folds::parts(task.rows.n_rows(), &task.labels, task.weight, task.folds)?;
     let SearchData { rows, labels, weight, penalty, .. } = task;
-    let mut setup = LaneSetup { rows, labels, weight, parts: &parts, settings, last: 0.0, monitor };
+    let (last, stop) = (0.0, plan.stop);
+    let mut setup = LaneSetup { rows, labels, weight, parts: &parts, settings, last, stop, monitor };
     let by_columns = |penalty| PenalisedColumns::of(rows, settings.intercept, penalty, monitor);
     let columns = penalty.map(by_columns).transpose()?;
     let schedule = SearchSchedule::new(plan, || bound(task, &setup, columns.as_ref()))?;
@@ -48,7 +49,7 @@ pub fn search(
     let journal =
         resume.map(|path| Journal::open(path, &Fingerprint::of(task, settings, plan))).transpose()?;
     let route: Box<dyn Route + '_> = match columns {
-        None => route(&setup, plan.stop)?,
+        None => route(&setup)?,
         Some(columns) => {
             plan.stop.check(false)?;
             match settings.is_multinomial(labels.n_classes) {
@@ -107,7 +108,8 @@ fn visited(step: &SearchStep, score: f64) -> Visited {
 
 /// Newton where one fold's problem asks for it or entries are so many that the lanes' vectors do not count,
 /// fits to a gap otherwise; the same for all lanes and all values of `C`. A rule by gradients asks for it.
-fn route<'a>(setup: &'a LaneSetup<'a>, stop: StopRule) -> Result<Box<dyn Route + 'a>> {
+fn route<'a>(setup: &'a LaneSetup<'a>) -> Result<Box<dyn Route + 'a>> {
+    let stop = setup.stop;
     if setup.settings.is_multinomial(setup.labels.n_classes) {
         stop.check(false)?;
         return Ok(Box::new(multinomial::route(setup)));

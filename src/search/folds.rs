@@ -1,6 +1,6 @@
 //! The checked splits of a search, and the data that all its lanes share.
 
-use super::{GAP_PER_TOL, SearchSettings};
+use super::{GAP_PER_TOL, SearchSettings, StopRule};
 use crate::fit::crammer_singer::ClassProblem;
 use crate::fit::{Monitor, Params, Problem};
 use crate::labels::{Labels, weighted_rows};
@@ -55,6 +55,8 @@ pub struct LaneSetup<'a> {
     pub settings: &'a SearchSettings,
     /// Largest `C` that the search may visit.
     pub last: f64,
+    /// How it may end before.
+    pub stop: StopRule,
     /// Progress and cancelling.
     pub monitor: &'a dyn Monitor,
 }

@@ -12,7 +12,8 @@
 //! What counts as **no change** is not what Chu15, eq. (24), asks for, a gradient of the solution at the `C`
 //! before of at most `eps` times that at zero. Here a solution is unchanged where the fit at the next `C`
 //! would stop at once: for Newton by Chu15, eq. (28), whose bound is that of eq. (24) times
-//! `min(pos, neg) / n`, so stricter by a factor of 2 at least; for other solvers by their duality gap.
+//! `min(pos, neg) / n`, so stricter by a factor of 2 at least, and with [`StopRule::Exact`] by the height of
+//! the objective ([`super::primal`]); for other solvers by their duality gap.
 //! Deviation: unless asked for, three such values do not end a pass; [`StopRule::Exact`] does. Eq. (24) as
 //! printed is [`StopRule::Gradient`], for Newton only: what it needs, the gradient of each start, other
 //! solvers do not have.

@@ -1,4 +1,4 @@
-//! The primal route of a search: Newton over groups of lanes, to a gradient norm.
+//! The primal route of a search: Newton over groups of lanes, to a gradient norm and a height of the objective.
 //!
 //! Every pass over the data serves all lanes of a group (folds, or classes x folds). A row held out of a fold
 //! has cost 0 in its lane, so nothing is copied per fold, and its decision values come out of the same sweep.
@@ -7,8 +7,19 @@
 //! * **Nothing to start.** Weights `w`, decision values and `h = sum_i v_i xi'(m_i) y_i x_i` are kept; the
 //!   gradient at any `C` is `w + C h`, and the norm at zero is computed once.
 //! * **Nothing where nothing changes.** A lane accepts its weights at `C` when `|w + C h| <= C tau` with
-//!   `tau = tol min(pos, neg) / n |h(0)|` (Chu15, eq. 28): a quadratic inequality in `C`, so the interval on
-//!   which the weights stay is known exactly, and with it the end of the search.
+//!   `tau = tol min(pos, neg) / n |h(0)|` (Chu15, eq. 28) and, in a search to the exact end, its objective is
+//!   at most `tol` of itself above the minimum, by the bound `1/2 |w + C h|^2` or by what the last step was to gain. Gradient and bound are
+//!   quadratic inequalities in `C`, so the interval on which they hold is known exactly.
+//! * **A few products to end.** Where the gradient is small enough at every further `C` and the bound is not,
+//!   the model at the largest `C` tells whether a minimisation there would gain more than `tol`. If not, the
+//!   weights hold at all `C` between as well: the objective at fixed weights is linear in `C`, and its minimum
+//!   is concave.
+//!
+//! Deviation: eq. (28) alone accepts weights far from the minimum where the gradient at zero is large beside
+//! those later on. Hashed text (30,000 rows, 16,384 columns, three labels, `tol` 0.01): objectives up to 1.3
+//! times their minimum too high, accuracies 0.25 points off and searches that ended before the best; now 0.6 %,
+//! and 0.06 points, for 1.1 to 1.9 times the passes. flights: 1.9 % and 0.37 points, now 0.2 % and 0.04, for
+//! 1.1 (logistic) and 1.3 times the passes. a9a, w8a, covtype, madelon: as many passes as before.
 //!
 //! Memory: per group of 8 lanes, six blocks of columns x 8 and four of rows x 8 numbers, a byte for each row
 //! and lane, and the private blocks of parallel sums; lanes are grouped by eight.
@@ -18,12 +29,12 @@ use std::sync::Arc;
 
 use super::folds::{self, FoldRows, LaneSetup};
 use super::terms::{FoldTerms, GroupLanes};
-use super::{Route, RouteState, SearchSettings, SearchStep};
+use super::{Route, RouteState, SearchSettings, SearchStep, StopRule};
 use crate::Result;
 use crate::fit::newton::row_state::{RowState, TermPasses};
 use crate::fit::newton::{InMemory, InnerProducts, Newton, Work};
 use crate::fit::stop::NewtonStop;
-use crate::fit::{Problem, Status, check_length};
+use crate::fit::{Params, Problem, Status, check_length};
 use crate::labels::Labels;
 use crate::loss::{Loss, with_smooth_loss};
 use crate::memory::CollectLarge;
@@ -73,12 +84,20 @@ pub struct LaneFacts<'a> {
     parts: &'a [FoldRows<'a>],
     tol: f64,
     max_iter: usize,
+    exact_to: Option<f64>,
 }
 
 impl<'a> LaneFacts<'a> {
-    /// Those of a search.
-    pub fn new(labels: Labels<'a>, parts: &'a [FoldRows<'a>], settings: &SearchSettings) -> Self {
-        Self { labels, parts, tol: settings.params.tol, max_iter: settings.params.max_iter }
+    /// Those of a search that may go to `last`, unless `stop` ends it before.
+    pub fn new(
+        labels: Labels<'a>,
+        parts: &'a [FoldRows<'a>],
+        settings: &SearchSettings,
+        last: f64,
+        stop: StopRule,
+    ) -> Self {
+        let Params { tol, max_iter, .. } = settings.params;
+        Self { labels, parts, tol, max_iter, exact_to: (stop == StopRule::Exact).then_some(last) }
     }
 
     fn n_problems(&self) -> usize {
@@ -142,7 +161,7 @@ impl<'a> Primal<'a> {
     /// # Errors
     /// Those of [`FoldTerms::new`].
     pub fn new(setup: &'a LaneSetup<'a>) -> Result<Self> {
-        let facts = LaneFacts::new(*setup.labels, setup.parts, setup.settings);
+        let facts = LaneFacts::new(*setup.labels, setup.parts, setup.settings, setup.last, setup.stop);
         Self::over(&facts, |lanes| group(setup, &facts, lanes))
     }
 
@@ -288,6 +307,8 @@ pub struct LaneGroup<'a, P: Place> {
     lanes: Range<usize>,
     tol: f64,
     max_iter: usize,
+    /// Largest `C` that the search may visit, if objectives are to be low up to there.
+    exact_to: Option<f64>,
     /// `tau / |h(0)|` per lane.
     share: [f64; LANES],
     /// `tau` per lane, once it is known.
@@ -309,14 +330,29 @@ impl<'a, P: Place> LaneGroup<'a, P> {
         lanes: Range<usize>,
     ) -> Self {
         let share = std::array::from_fn(|l| lanes.clone().nth(l).map_or(0.0, |k| facts.share(k)));
-        Self { newton, place, lanes, tol: facts.tol, max_iter: facts.max_iter, share, tau: None, until: 0.0 }
+        let LaneFacts { tol, max_iter, exact_to, .. } = *facts;
+        Self { newton, place, lanes, tol, max_iter, exact_to, share, tau: None, until: 0.0 }
     }
 
     /// Largest `C` at which all lanes accept their weights, accepted at `c`.
-    fn accepted_until(&self, c: f64, tau: &[f64; LANES]) -> f64 {
-        let products = self.newton.products(c);
-        let each = products[..self.lanes.len()].iter().zip(tau);
-        each.map(|(p, tau)| accepted_until(p, c, *tau)).fold(f64::INFINITY, f64::min)
+    fn accepted_until(&mut self, c: f64, tau: &[f64; LANES]) -> Result<f64> {
+        let (products, loss, tol) = (self.newton.products(c), *self.newton.loss(), self.tol);
+        let lanes = 0..self.lanes.len();
+        let least = |until: &dyn Fn(usize) -> f64| lanes.clone().map(until).fold(f64::INFINITY, f64::min);
+        let by_gradient = least(&|l| products[l].near_until(c, tau[l]));
+        let Some(last) = self.exact_to else { return Ok(by_gradient) };
+        let by_bound = least(&|l| products[l].low_until(c, loss[l], tol));
+        if by_bound < last && by_gradient >= last && self.is_low(last)? {
+            return Ok(by_gradient);
+        }
+        Ok(by_gradient.min(by_bound))
+    }
+
+    /// Whether the objectives of all lanes at another `C` are low enough, by their models.
+    fn is_low(&mut self, c: f64) -> Result<bool> {
+        let objective = self.objective(c);
+        let most = |l| objective.get(l).map_or(f64::INFINITY, |value| self.tol * value);
+        self.newton.gains_little(c, std::array::from_fn(most))
     }
 
     /// Whether the gradient of every lane at the present weights meets Chu15, eq. (24), at `c`.
@@ -355,11 +391,12 @@ impl<P: Place> Group for LaneGroup<'_, P> {
             std::array::from_fn(|l| self.share[l] * (at_zero[l].hh + at_zero[l].intercept).sqrt())
         });
         let starts_near = self.starts_near(c, &tau);
-        let stop = NewtonStop::Gradient(tau.map(|tau| c * tau));
+        let excess = self.exact_to.map(|_| self.tol);
+        let stop = NewtonStop::Gradient { norm: tau.map(|tau| c * tau), excess };
         let reports = self.newton.minimise(self.place.terms(), c, &stop, self.max_iter)?;
         let reports = &reports[..self.lanes.len()];
         let is_converged = reports.iter().all(|report| report.status == Status::Converged);
-        self.until = if is_converged { self.accepted_until(c, &tau) } else { 0.0 };
+        self.until = if is_converged { self.accepted_until(c, &tau)? } else { 0.0 };
         Ok(Moved {
             work: self.newton.work,
             is_unchanged: is_converged && self.newton.work.steps == 0,
@@ -403,16 +440,30 @@ impl<P: Place> Group for LaneGroup<'_, P> {
     }
 }
 
-/// Largest `C'` with `|w + C' h| <= C' tau`, from products at a `c` where this holds.
-/// `q(C') = |w|^2 + 2 C' w.h + C'^2 (|h|^2 - tau^2)` is not negative at 0 and not positive at `c`: without a
-/// rising end it stays so for ever, with one it does up to its larger root.
-fn accepted_until(products: &InnerProducts, c: f64, tau: f64) -> f64 {
-    let rise = products.hh + products.intercept - tau * tau;
+impl InnerProducts {
+    /// Largest `C'` with `|w + C' h| <= C' tau`, where this holds at `c`.
+    fn near_until(&self, c: f64, tau: f64) -> f64 {
+        holds_until(c, [self.ww, self.wh, self.hh + self.intercept - tau * tau])
+    }
+
+    /// Largest `C'` with `1/2 |w + C' h|^2 <= tol (1/2 |w|^2 + C' loss)`, or `c`.
+    fn low_until(&self, c: f64, loss: f64, tol: f64) -> f64 {
+        holds_until(c, [(1.0 - tol) * self.ww, self.wh - tol * loss, self.hh + self.intercept])
+    }
+}
+
+/// Largest `C'` with `q(C') = constant + 2 slope C' + rise C'^2 <= 0`; `c` if that does not hold there. For a
+/// `q` that is not negative at 0: without a rising end it then stays so for ever, with one it does up to its
+/// larger root.
+fn holds_until(c: f64, [constant, slope, rise]: [f64; 3]) -> f64 {
+    if constant + c * (2.0 * slope + c * rise) > 0.0 {
+        return c;
+    }
     if rise <= 0.0 {
         return f64::INFINITY;
     }
-    let root = (products.wh * products.wh - rise * products.ww).max(0.0).sqrt();
-    ((root - products.wh) / rise).max(c)
+    let root = (slope * slope - rise * constant).max(0.0).sqrt();
+    ((root - slope) / rise).max(c)
 }
 
 /// `min(pos, neg) / (pos + neg)`, in weights.

@@ -170,7 +170,7 @@ fn run(
         Some(path) => Some(Journal::open(path, &search.fingerprint(&link, &settings, merging)?)?),
         None => None,
     };
-    let lanes = LaneFacts::new(labels, &parts, &settings);
+    let lanes = LaneFacts::new(labels, &parts, &settings, schedule.last(), plan.stop);
     let of_lanes = |group: Range<usize>| -> Result<Box<dyn Group + '_>> {
         let there = There { owners: &owners, n_problems, n_shards: facts.n_shards };
         let newton = newton_of((task, merging), &link, (&group, n_problems), monitor);

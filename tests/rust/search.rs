@@ -6,9 +6,11 @@ use hinge::labels::{Labels, MultiClass};
 use hinge::loss::LossKind;
 use hinge::matrix::Matrix;
 use hinge::matrix::csr::CsrView;
+use hinge::search::folds::{self, LaneSetup};
+use hinge::search::primal::Primal;
 use hinge::search::{
-    EndReason, Fold, SearchData, SearchPlan, SearchSettings, SearchStep, StopRule, Values, lower_bound,
-    search,
+    EndReason, Fold, Route, SearchData, SearchPlan, SearchSettings, SearchStep, StopRule, Values,
+    lower_bound, search,
 };
 
 struct Set {
@@ -33,14 +35,42 @@ fn set(n: usize, n_classes: u32) -> Set {
             }
         })
         .collect();
-    let indptr = (0..=n).map(|i| (i * d) as i64).collect();
-    let indices = (0..n * d).map(|k| (k % d) as i32).collect();
-    Set { indptr, indices, values, ids, n_classes }
+    Set::of_dense(values, d, ids, n_classes)
+}
+
+/// Rows of unit norm with a large value in common and few others, all positive, so that the gradient at zero
+/// is large beside those later on; two classes of equal size that a plane parts but for a share of the rows.
+fn crowd(n: usize, d: usize, wrong: f64) -> Set {
+    let mut state = 1u64;
+    let mut uniform = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f64 / (1u64 << 24) as f64
+    };
+    let plane: Vec<f64> = (0..d).map(|_| uniform() - 0.5).collect();
+    let mut values = Vec::new();
+    let mut heights = Vec::new();
+    for _ in 0..n {
+        let entry = |j: usize| if j == 0 { 1.0 } else { f64::from(uniform() < 0.1) * uniform() };
+        let row: Vec<f64> = (0..d).map(entry).collect();
+        let norm = row.iter().map(|x| x * x).sum::<f64>().sqrt();
+        heights.push((1..d).map(|j| plane[j] * row[j] / norm).sum::<f64>());
+        values.extend(row.iter().map(|x| (x / norm) as f32));
+    }
+    let mut sorted = heights.clone();
+    sorted.sort_by(f64::total_cmp);
+    let ids = heights.iter().map(|z| u32::from((*z > sorted[n / 2]) != (uniform() < wrong))).collect();
+    Set::of_dense(values, d, ids, 2)
 }
 
 impl Set {
+    fn of_dense(values: Vec<f32>, d: usize, ids: Vec<u32>, n_classes: u32) -> Self {
+        let indptr = (0..=ids.len()).map(|i| (i * d) as i64).collect();
+        let indices = (0..values.len()).map(|k| (k % d) as i32).collect();
+        Self { indptr, indices, values, ids, n_classes }
+    }
+
     fn view(&self) -> Matrix<'_> {
-        CsrView::new(&self.indptr, &self.indices, &self.values, 8).unwrap().0.into()
+        CsrView::new(&self.indptr, &self.indices, &self.values, self.indptr[1] as usize).unwrap().0.into()
     }
 
     fn folds(&self, k: usize) -> Vec<Fold> {
@@ -224,29 +254,64 @@ fn lists_and_refinement_visit_what_they_say() {
     }
 }
 
+/// The minimum of the objective on one fold.
+fn least(set: &Set, loss: LossKind, problem: usize, fold: &Fold, c: f64) -> f64 {
+    let view = set.view();
+    let labels = Labels { ids: &set.ids, n_classes: set.n_classes };
+    let (y, cost) = (labels.signs(problem, &fold.train), vec![c; fold.train.len()]);
+    let task =
+        Problem { rows: &view, ids: Some(&fold.train), y: &y, cost: &cost, intercept: intercept(loss) };
+    let params = Params { solver: SolverKind::Newton, tol: 1e-10, max_iter: 10_000, seed: 0 };
+    auto::solve(&task, loss, &params, &Start::default(), &Silent).unwrap().certificate.primal
+}
+
 #[test]
 fn the_objective_is_that_of_a_cold_fit() {
     let set = set(240, 3);
     for (loss, solver) in [(LossKind::Logistic, SolverKind::Newton), (LossKind::Hinge, SolverKind::Auto)] {
         let (steps, _) = run(&set, &settings(loss, solver, 1e-8), &doubling(64.0, StopRule::Exact));
-        let view = set.view();
-        let labels = Labels { ids: &set.ids, n_classes: 3 };
         for step in steps.iter().step_by(4) {
             assert_eq!(step.objective.len(), 9);
             for (k, value) in step.objective.iter().enumerate() {
-                let train = &set.folds(3)[k / 3].train;
-                let (y, cost) = (labels.signs(k % 3, train), vec![step.c; train.len()]);
-                let problem =
-                    Problem { rows: &view, ids: Some(train), y: &y, cost: &cost, intercept: intercept(loss) };
-                let params = Params { solver: SolverKind::Newton, tol: 1e-10, max_iter: 10_000, seed: 0 };
-                let best = auto::solve(&problem, loss, &params, &Start::default(), &Silent)
-                    .unwrap()
-                    .certificate
-                    .primal;
+                let best = least(&set, loss, k % 3, &set.folds(3)[k / 3], step.c);
                 assert!((value / best - 1.0).abs() < 1e-6, "{loss:?} C={} lane {k}: {value} {best}", step.c);
             }
         }
     }
+}
+
+/// By the model of the last step, hence the factor of 2. A gradient of a hundredth of that at zero alone leaves
+/// objectives of up to 1.08 times the minimum.
+#[test]
+fn objectives_of_newton_are_near_the_minimum_at_every_cost() {
+    let (tol, last) = (1e-2, 1024.0);
+    let mut ends = Vec::new();
+    for wrong in [0.0, 0.1, 0.3] {
+        let set = crowd(300, 40, wrong);
+        let (view, folds, weight) = (set.view(), set.folds(3), vec![1.0; 300]);
+        let labels = Labels { ids: &set.ids, n_classes: 2 };
+        let parts = folds::parts(300, &labels, &weight, &folds).unwrap();
+        for loss in [LossKind::SquaredHinge, LossKind::Logistic] {
+            let settings = &settings(loss, SolverKind::Newton, tol);
+            let (rows, labels, weight, parts) = (&view, &labels, &weight[..], &parts[..]);
+            let (stop, monitor) = (StopRule::Exact, &Silent);
+            let setup = LaneSetup { rows, labels, weight, parts, settings, last, stop, monitor };
+            let mut route = Primal::new(&setup).unwrap();
+            let (mut c, mut end) = (settings.lower_bound(300.0, 1.0, 2), None);
+            while c <= last {
+                let step = route.advance(c).unwrap();
+                assert!(end.is_none() || step.is_unchanged);
+                for (value, fold) in step.objective.iter().zip(&folds) {
+                    let excess = value / least(&set, loss, 0, fold, c) - 1.0;
+                    assert!(excess <= 2.0 * tol, "{loss:?}, {wrong} wrong, C = {c}: {excess}");
+                }
+                end = end.or((step.unchanged_until >= last).then_some(c));
+                c *= 2.0;
+            }
+            ends.push(end.unwrap());
+        }
+    }
+    assert!(ends.iter().any(|&c| c < 256.0) && ends.contains(&last), "{ends:?}");
 }
 
 #[test]

@@ -26,6 +26,8 @@ pub struct CgLimits<const L: usize> {
     pub residual_per_fall: f64,
     /// Number of products, at least one.
     pub products: usize,
+    /// How far each model may fall; beyond, no lane is followed any further.
+    pub fall: [f64; L],
 }
 
 /// Vectors of the systems, kept from one Newton step to the next.
@@ -41,6 +43,8 @@ pub struct CgOutcome<const L: usize> {
     pub products: usize,
     /// Length of the last step per lane.
     pub last_length: [f64; L],
+    /// How far the models have fallen.
+    pub fall: [f64; L],
 }
 
 impl<const L: usize> ConjugateGradient<L> {
@@ -110,8 +114,10 @@ impl<const L: usize> ConjugateGradient<L> {
                 beta[l] = if running[l] { next[l] / rz[l] } else { 0.0 };
             }
             rz = next;
-            if j == limit || running == [false; L] {
-                return Ok(CgOutcome { products: j, last_length: length });
+            let fall = model.map(|model| -model);
+            let is_too_far = (0..L).any(|l| fall[l] > limits.fall[l]);
+            if j == limit || running == [false; L] || is_too_far {
+                return Ok(CgOutcome { products: j, last_length: length, fall });
             }
             for_chunks(direction, |start, p| {
                 for (p, z) in p.iter_mut().zip(&product[start..]) {
@@ -121,7 +127,7 @@ impl<const L: usize> ConjugateGradient<L> {
                 }
             });
         }
-        Ok(CgOutcome { products: 0, last_length: length })
+        Ok(CgOutcome { products: 0, last_length: length, fall: [0.0; L] })
     }
 }
 
@@ -156,6 +162,7 @@ mod tests {
             squared_residual: [0.0; 2],
             residual_per_fall: 0.0,
             products: usize::MAX,
+            fall: [f64::INFINITY; 2],
         };
         let outcome = cg
             .solve(

@@ -100,7 +100,13 @@ impl<R: Passes<1>> Newton<'_, R, 1> {
         }
         let Some(kept) = self.preconditioner.take() else { return Ok(None) };
         let residual_per_fall = 2.0 * RESIDUAL;
-        let limits = CgLimits { accuracy: [0.0], squared_residual: [0.0], residual_per_fall, products };
+        let limits = CgLimits {
+            accuracy: [0.0],
+            squared_residual: [0.0],
+            residual_per_fall,
+            products,
+            fall: [f64::INFINITY],
+        };
         let (outcome, read) = self.solve_for_step(1.0, &kept.matrix, &limits, [true])?;
         self.preconditioner = Some(kept);
         let [length] = outcome.last_length;
@@ -137,7 +143,7 @@ impl<R: Passes<1>> Newton<'_, R, 1> {
         let matrix = self.factor(1.0);
         // Curvatures that are off by a share of `t` leave a residual of at most `t` for the Hessian itself,
         // in the norm of `M^-1`, since `-t M <= H - M <= t M`.
-        let is_solved = self.solve_directly(1.0, &self.downhill(1.0), &matrix, residual - off);
+        let is_solved = self.solve_directly(1.0, &self.downhill(1.0), &matrix, residual - off).is_some();
         if off == 0.0 {
             self.preconditioner = Some(Kept { made_for: Some(1.0), is_hessian: true, matrix });
         } else {
@@ -229,7 +235,7 @@ impl<R: Passes<1>> Newton<'_, R, 1> {
     pub fn step_further(&mut self, downhill: &[f64], matrix: Symmetric) -> Option<Symmetric> {
         let here = self.gram.replace(Gram::Dense(matrix));
         let factor = self.factor(1.0);
-        let is_solved = self.solve_directly(1.0, downhill, &factor, ACCURACY);
+        let is_solved = self.solve_directly(1.0, downhill, &factor, ACCURACY).is_some();
         match std::mem::replace(&mut self.gram, here) {
             Some(Gram::Dense(there)) if is_solved => Some(there),
             _ => None,

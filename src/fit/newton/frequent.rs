@@ -260,6 +260,7 @@ mod tests {
                 squared_residual: [1e-24; 2],
                 residual_per_fall: 0.0,
                 products: usize::MAX,
+                fall: [f64::INFINITY; 2],
             };
             let gradient = |k: usize| [(k as f64).sin(), (k as f64).cos()];
             let matrix = Preconditioner::new(gram, d, 2.0);

@@ -140,8 +140,8 @@ where
         let smoothed = corners.terms(sequence.sigma);
         let budget = MAX_INNER.min(params.max_iter - steps);
         newton.objective_changed();
-        let [report] =
-            newton.minimise(&smoothed, 1.0, &NewtonStop::Gradient([(2.0 * inner).sqrt()]), budget)?;
+        let stop = NewtonStop::Gradient { norm: [(2.0 * inner).sqrt()], excess: None };
+        let [report] = newton.minimise(&smoothed, 1.0, &stop, budget)?;
         steps += report.steps;
         newton.settle_intercept(&smoothed)?;
         drop(smoothed);

@@ -74,6 +74,10 @@ use crate::{Result, memory};
 
 /// Loosest accuracy of the conjugate gradient (GalliLin21).
 const CG_ACCURACY: f64 = 0.5;
+/// And where the gradient is small enough already, so that the question is how far below the minimum is. With
+/// 0.5 there, searches on 30,000 rows of hashed text (16,384 columns, logistic loss) took as many products and
+/// came within 1.9 % of the minima instead of 0.6 %.
+const NEAR_ACCURACY: f64 = 0.1;
 
 /// Counts of work, all lanes together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -388,7 +392,7 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
             }
             let enough =
                 std::array::from_fn(|l| stop.squared_residual(values[l], lanes[l].report.squared_gradient));
-            self.find_direction(c, lanes, enough)?;
+            let foretold = self.find_direction(c, lanes, enough)?;
             let moved = self.search_line(objective, c, &values, lanes)?;
             for (lane, moved) in lanes.iter_mut().zip(moved) {
                 if lane.is_running && !moved {
@@ -396,6 +400,7 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
                 }
                 lane.report.steps += usize::from(lane.is_running);
             }
+            (0..L).for_each(|l| lanes[l].foretold = foretold[l]);
             self.work.steps += 1;
         }
     }
@@ -420,13 +425,13 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
             }
             let squared = match stop {
                 NewtonStop::RelativeGap(_) => p.gg,
-                NewtonStop::Gradient(_) => p.gg + c * c * p.intercept,
+                NewtonStop::Gradient { .. } => p.gg + c * c * p.intercept,
             };
             let squared = finite_or("gradient", squared, || self.rows.max_squared_norm())?;
             lane.observe(values[l], squared, p.gg);
-            let (accuracy, limit) = (stop.accuracy(&lane.report), stop.limit(l));
-            (worst, left, steps) = (worst.max(accuracy), left + 1, steps.max(lane.report.steps));
-            lane.settle(limit, accuracy, max_steps);
+            worst = worst.max(stop.accuracy(&lane.report));
+            (left, steps) = (left + 1, steps.max(lane.report.steps));
+            lane.settle(stop, l, max_steps);
         }
         self.monitor.poll()?;
         if left > 0 {
@@ -539,32 +544,44 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
         Ok(is_good)
     }
 
+    /// Overwrites the step, and its decision values; returns what it is to gain in each lane.
     fn find_direction(
         &mut self,
         c: f64,
         lanes: &[LaneProgress; L],
         squared_residual: [f64; L],
-    ) -> Result<()> {
+    ) -> Result<[f64; L]> {
         let running = lanes.map(|lane| lane.is_running);
-        let accuracy = lanes.map(|lane| CG_ACCURACY.min(lane.relative_gradient().sqrt()));
+        let accuracy = lanes.map(|lane| {
+            let loosest = if lane.is_near { NEAR_ACCURACY } else { CG_ACCURACY };
+            loosest.min(lane.relative_gradient().sqrt())
+        });
         let kept = self.preconditioner(c)?;
-        let mut steps = 1;
-        if kept.is_hessian && self.solve_directly(c, &self.downhill(c), &kept.matrix, accuracy[0]) {
+        let (mut steps, mut gain) = (1, [0.0; L]);
+        let direct = if kept.is_hessian {
+            self.solve_directly(c, &self.downhill(c), &kept.matrix, accuracy[0])
+        } else {
+            None
+        };
+        if let Some(fall) = direct {
+            gain[0] = fall;
             let read = self.rows.finish(&self.step, None)?;
             self.count(read);
         } else {
             let products = self.products_left();
-            let limits = CgLimits { accuracy, squared_residual, residual_per_fall: 0.0, products };
+            let fall = [f64::INFINITY; L];
+            let limits = CgLimits { accuracy, squared_residual, residual_per_fall: 0.0, products, fall };
             let (outcome, mut read) = self.solve_for_step(c, &kept.matrix, &limits, running)?;
             read += self.rows.finish(&self.step, Some(&outcome.last_length))?;
             self.count(read);
             self.work.products += outcome.products;
-            steps = outcome.products;
+            (steps, gain) = (outcome.products, outcome.fall);
         }
         self.monitor.poll()?;
         let is_spent = self.products_left() == 0;
         if is_spent {
             self.come_closer();
+            gain = [f64::INFINITY; L]; // the step is not what it was to be
         }
         let is_stale = is_spent || steps > self.allowance();
         if is_stale {
@@ -572,7 +589,31 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
         }
         self.rows.foresee(is_stale.then_some(self.form));
         self.preconditioner = Some(Kept { made_for: (!is_stale).then_some(c), is_hessian: false, ..kept });
-        Ok(())
+        Ok(gain)
+    }
+
+    /// Whether a minimisation at another `C` would gain at most so much in each lane, by the model at the
+    /// evaluated point; where it would not, a few products tell.
+    ///
+    /// # Errors
+    /// As for [`Self::refresh`].
+    pub fn gains_little(&mut self, c: f64, most: [f64; L]) -> Result<bool> {
+        let before = self.preconditioner.take();
+        let kept = self.preconditioner(c)?;
+        let running = std::array::from_fn(|l| l < self.n_lanes);
+        let limits = CgLimits {
+            accuracy: [NEAR_ACCURACY; L],
+            squared_residual: [0.0; L],
+            residual_per_fall: 0.0,
+            products: self.products_left(),
+            fall: most,
+        };
+        let (outcome, read) = self.solve_for_step(c, &kept.matrix, &limits, running)?;
+        self.preconditioner = before;
+        self.count(read);
+        self.work.products += outcome.products;
+        let is_low = (0..L).all(|l| outcome.fall[l] <= most[l]);
+        Ok(is_low && self.products_left() > 0)
     }
 
     /// The negative gradient of the first lane.
@@ -583,12 +624,18 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
     }
 
     /// Overwrites the step of the first lane by `-M^-1 g` with the factor of `M = I + C G`, `G` the matrix
-    /// that is there and `-g` being `downhill`; whether the residual of `M s = -g` is below a share of
-    /// `accuracy`, both in the norm of `M^-1`, which is at most the plain one, as no eigenvalue is below 1
-    /// (but one that a free intercept may have). Reads no data.
-    fn solve_directly(&mut self, c: f64, downhill: &[f64], factor: &Preconditioner, accuracy: f64) -> bool {
+    /// that is there and `-g` being `downhill`. Returns how far the model falls, if the residual of
+    /// `M s = -g` is below a share of `accuracy`, both in the norm of `M^-1`, which is at most the plain one,
+    /// as no eigenvalue is below 1 (but one that a free intercept may have). Reads no data.
+    fn solve_directly(
+        &mut self,
+        c: f64,
+        downhill: &[f64],
+        factor: &Preconditioner,
+        accuracy: f64,
+    ) -> Option<f64> {
         let n_penalised = self.penalised().end;
-        let Self { step, gram: Some(Gram::Dense(gram)), .. } = self else { return false };
+        let Self { step, gram: Some(Gram::Dense(gram)), .. } = self else { return None };
         let lane = |r: &f64| std::array::from_fn(|l| if l == 0 { *r } else { 0.0 });
         factor.apply(&downhill.iter().map(lane).collect_large(), step);
         let s = step.iter().map(|s| s[0]).collect_large();
@@ -597,7 +644,7 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
             let residual = downhill[j] - c * product[j] - if j < n_penalised { s[j] } else { 0.0 };
             [downhill[j] * s[j], residual * residual]
         });
-        accuracy > 0.0 && squared <= accuracy * accuracy * fall
+        (accuracy > 0.0 && squared <= accuracy * accuracy * fall).then_some(0.5 * fall)
     }
 
     /// Overwrites the step by the conjugate gradient; its decision values, too, but for the last step of the
