@@ -75,9 +75,9 @@ pub struct SearchSettings {
     /// [`crate::fit::SolverKind::Auto`] is Newton for a smooth loss with few columns or many entries per
     /// column, else a fit to a duality gap by dual coordinate descent. Tried: Newton everywhere, to which
     /// Chu15 come in section 3.4: [`auto::prefers_lanes`]. The accuracy is, for Newton, the gradient norm
-    /// relative to `min(pos, neg) / n` times the norm at zero (Chu15, eq. 28), and with [`StopRule::Exact`] the
-    /// height of the objective above its minimum relative to it ([`primal`]); for others ten times the relative
-    /// duality gap.
+    /// relative to `min(pos, neg) / n` times the norm at zero (Chu15, eq. 28), and with [`StopRule::Exact`]
+    /// the height of the objective above its minimum relative to it ([`primal`]); for others ten times the
+    /// relative duality gap.
     pub params: Params,
     /// What more than two classes are to the logistic loss.
     pub multi_class: MultiClass,

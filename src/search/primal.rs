@@ -1,4 +1,5 @@
-//! The primal route of a search: Newton over groups of lanes, to a gradient norm and a height of the objective.
+//! The primal route of a search: Newton over groups of lanes, to a gradient norm and a height of the
+//! objective.
 //!
 //! Every pass over the data serves all lanes of a group (folds, or classes x folds). A row held out of a fold
 //! has cost 0 in its lane, so nothing is copied per fold, and its decision values come out of the same sweep.
@@ -6,20 +7,22 @@
 //!
 //! * **Nothing to start.** Weights `w`, decision values and `h = sum_i v_i xi'(m_i) y_i x_i` are kept; the
 //!   gradient at any `C` is `w + C h`, and the norm at zero is computed once.
-//! * **Nothing where nothing changes.** A lane accepts its weights at `C` when `|w + C h| <= C tau` with
-//!   `tau = tol min(pos, neg) / n |h(0)|` (Chu15, eq. 28) and, in a search to the exact end, its objective is
-//!   at most `tol` of itself above the minimum, by the bound `1/2 |w + C h|^2` or by what the last step was to gain. Gradient and bound are
-//!   quadratic inequalities in `C`, so the interval on which they hold is known exactly.
+//! * **Nothing where nothing changes.** A lane accepts its weights at `C` when `|w + C h| <= C tau` with `tau
+//!   = tol min(pos, neg) / n |h(0)|` (Chu15, eq. 28) and, in a search to the exact end, its objective is at
+//!   most `tol` of itself above the minimum, by the bound `1/2 |w + C h|^2` or by what the last step was to
+//!   gain. Gradient and bound are quadratic inequalities in `C`, so the interval on which they hold is known
+//!   exactly.
 //! * **A few products to end.** Where the gradient is small enough at every further `C` and the bound is not,
 //!   the model at the largest `C` tells whether a minimisation there would gain more than `tol`. If not, the
-//!   weights hold at all `C` between as well: the objective at fixed weights is linear in `C`, and its minimum
-//!   is concave.
+//!   weights hold at all `C` between as well: the objective at fixed weights is linear in `C`, and its
+//!   minimum is concave.
 //!
 //! Deviation: eq. (28) alone accepts weights far from the minimum where the gradient at zero is large beside
-//! those later on. Hashed text (30,000 rows, 16,384 columns, three labels, `tol` 0.01): objectives up to 1.3
-//! times their minimum too high, accuracies 0.25 points off and searches that ended before the best; now 0.6 %,
-//! and 0.06 points, for 1.1 to 1.9 times the passes. flights: 1.9 % and 0.37 points, now 0.2 % and 0.04, for
-//! 1.1 (logistic) and 1.3 times the passes. a9a, w8a, covtype, madelon: as many passes as before.
+//! those later on. Hashed text (30,000 rows, 16,384 columns, three labels, two losses, `tol` 0.01):
+//! objectives of up to 2.3 times their minimum, accuracies 0.25 points off and searches that ended before the
+//! best; now 1.007 and 0.06 points, for 1.1 to 1.8 times the passes. flights: 1.02 and 0.37 points, now 1.002
+//! and 0.04, for 1.1 times the passes. a9a, w8a, covtype, ijcnn1, madelon: as many passes as before, within a
+//! tenth.
 //!
 //! Memory: per group of 8 lanes, six blocks of columns x 8 and four of rows x 8 numbers, a byte for each row
 //! and lane, and the private blocks of parallel sums; lanes are grouped by eight.

@@ -280,8 +280,8 @@ fn the_objective_is_that_of_a_cold_fit() {
     }
 }
 
-/// By the model of the last step, hence the factor of 2. A gradient of a hundredth of that at zero alone leaves
-/// objectives of up to 1.08 times the minimum.
+/// By the model of the last step, hence the factor of 2. A gradient of a hundredth of that at zero alone
+/// leaves objectives of up to 1.08 times the minimum.
 #[test]
 fn objectives_of_newton_are_near_the_minimum_at_every_cost() {
     let (tol, last) = (1e-2, 1024.0);

@@ -75,8 +75,8 @@ use crate::{Result, memory};
 /// Loosest accuracy of the conjugate gradient (GalliLin21).
 const CG_ACCURACY: f64 = 0.5;
 /// And where the gradient is small enough already, so that the question is how far below the minimum is. With
-/// 0.5 there, searches on 30,000 rows of hashed text (16,384 columns, logistic loss) took as many products and
-/// came within 1.9 % of the minima instead of 0.6 %.
+/// 0.5 there, searches on 30,000 rows of hashed text (16,384 columns, logistic loss) took as many products
+/// and came within 1.9 % of the minima instead of 0.6 %.
 const NEAR_ACCURACY: f64 = 0.1;
 
 /// Counts of work, all lanes together.
@@ -393,14 +393,15 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
             let enough =
                 std::array::from_fn(|l| stop.squared_residual(values[l], lanes[l].report.squared_gradient));
             let foretold = self.find_direction(c, lanes, enough)?;
+            lanes.iter_mut().zip(foretold).for_each(|(lane, gain)| lane.foresee(stop, gain));
             let moved = self.search_line(objective, c, &values, lanes)?;
             for (lane, moved) in lanes.iter_mut().zip(moved) {
                 if lane.is_running && !moved {
-                    (lane.is_running, lane.report.status) = (false, Status::Stalled);
+                    lane.is_running = false;
+                    lane.report.status = if lane.is_last { Status::Converged } else { Status::Stalled };
                 }
                 lane.report.steps += usize::from(lane.is_running);
             }
-            (0..L).for_each(|l| lanes[l].foretold = foretold[l]);
             self.work.steps += 1;
         }
     }
