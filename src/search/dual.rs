@@ -250,7 +250,7 @@ mod tests {
     use crate::loss::LossKind;
     use crate::matrix::dense::DenseView;
     use crate::search::folds::{Fold, parts};
-    use crate::search::{Route, RouteState, SearchSettings};
+    use crate::search::{Route, RouteState, SearchSettings, StopRule};
     use proptest::prelude::*;
 
     const COLUMNS: usize = 12;
@@ -285,7 +285,8 @@ mod tests {
         let labels = Labels { ids, n_classes: 2 };
         let parts = parts(ids.len(), &labels, weight, folds).unwrap();
         let (rows, labels, parts) = (&rows, &labels, &parts);
-        f(&LaneSetup { rows, labels, weight, parts, settings, last, monitor: &Silent })
+        let stop = StopRule::Exact;
+        f(&LaneSetup { rows, labels, weight, parts, settings, last, stop, monitor: &Silent })
     }
 
     /// Runs the route over doublings up to `last`, and checks after each step, at that and every later value,
