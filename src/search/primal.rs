@@ -17,8 +17,8 @@
 //!   weights hold at all `C` between as well: the objective at fixed weights is linear in `C`, and its
 //!   minimum is concave.
 //!
-//! Deviation: eq. (28) alone accepts weights far from the minimum where the gradient at zero is large beside
-//! those later on. Hashed text (30,000 rows, 16,384 columns, three labels, two losses, `tol` 0.01):
+//! Deviation: Chu15, eq. (28), alone accepts weights far from the minimum where the gradient at zero is large
+//! beside those later on. Hashed text (30,000 rows, 16,384 columns, three labels, two losses, `tol` 0.01):
 //! objectives of up to 2.3 times their minimum, accuracies 0.25 points off and searches that ended before the
 //! best; now 1.007 and 0.06 points, for 1.1 to 1.8 times the passes. flights: 1.02 and 0.37 points, now 1.002
 //! and 0.04, for 1.1 times the passes. a9a, w8a, covtype, ijcnn1, madelon: as many passes as before, within a
