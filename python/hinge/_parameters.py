@@ -367,9 +367,8 @@ _SEARCH = table(
 
 _SELECT_TOL = Parameter("select_tol", "float", _native.DEFAULT_SEARCH_TOL, positive).means("""
     Accuracy of the fits of the search. Newton: norm of the gradient at most this times ``min(pos, neg) / n`` times its
-    norm at zero weights (eq. 28 of Chu et al.), and with ``stop="exact"`` the objective above its minimum by about
-    this share of it at most (a step that gets it there may leave a gradient a little larger). Other solvers: relative
-    duality gap at most a tenth of this.
+    norm at zero weights (eq. 28 of Chu et al.), and with ``stop="exact"`` a further step where the objective may be
+    more than this share of it above its minimum. Other solvers: relative duality gap at most a tenth of this.
     """)
 
 _SEARCH_AND_FIT = table(

@@ -113,7 +113,7 @@ pub struct LaneProgress {
     pub is_near: bool,
     /// What the last step was to gain, by its model.
     foretold: f64,
-    /// That was little, and the gradient small enough before it.
+    /// It is the last one for a height that counts.
     pub is_last: bool,
     /// What may be left to gain: half the squared gradient at most, as no eigenvalue of its matrix is below
     /// 1.
@@ -150,12 +150,13 @@ impl LaneProgress {
         self.first_norm.get_or_insert(squared_gradient.sqrt());
     }
 
-    /// Takes note of what a step is to gain. Where that is little and the gradient small enough, the lane is
-    /// done, and need not be judged again by the gradient, which may grow while the objective falls.
-    pub fn foresee<const L: usize>(&mut self, stop: &NewtonStop<L>, gain: f64) {
+    /// Takes note of what a step is to gain. Where the gradient is small enough and that is little, or the
+    /// step is for the height alone, as the gradients of all lanes are small, it is the last: the lane need
+    /// not be judged again by the gradient, which may grow while the objective falls.
+    pub fn foresee<const L: usize>(&mut self, stop: &NewtonStop<L>, gain: f64, are_near: bool) {
         self.foretold = gain;
         let height = stop.height(self.report.certificate.primal);
-        self.is_last = self.is_near && height.is_some_and(|height| gain <= height);
+        self.is_last = self.is_near && height.is_some_and(|height| are_near || gain <= height);
     }
 
     /// Ends the lane if it is done, makes no progress, or is out of steps.
