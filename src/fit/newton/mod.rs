@@ -395,8 +395,8 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
             }
             let enough =
                 std::array::from_fn(|l| stop.squared_residual(values[l], lanes[l].report.squared_gradient));
-            let foretold = self.find_direction(c, lanes, enough)?;
             let are_near = lanes.iter().all(|lane| lane.is_near || !lane.is_running);
+            let foretold = self.find_direction(c, lanes, enough, are_near)?;
             lanes.iter_mut().zip(foretold).for_each(|(lane, gain)| lane.foresee(stop, gain, are_near));
             let moved = self.search_line(objective, c, &values, lanes)?;
             for (lane, moved) in lanes.iter_mut().zip(moved) {
@@ -549,15 +549,16 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
         Ok(is_good)
     }
 
-    /// Overwrites the step, and its decision values; returns what it is to gain in each lane.
+    /// Overwrites the step, and its decision values; returns what it is to gain in each lane. `are_near`:
+    /// the gradients of all running lanes are small enough.
     fn find_direction(
         &mut self,
         c: f64,
         lanes: &[LaneProgress; L],
         squared_residual: [f64; L],
+        are_near: bool,
     ) -> Result<[f64; L]> {
         let running = lanes.map(|lane| lane.is_running);
-        let are_near = lanes.iter().all(|lane| lane.is_near || !lane.is_running);
         let loosest = if are_near { NEAR_ACCURACY } else { CG_ACCURACY };
         let accuracy = lanes.map(|lane| loosest.min(lane.relative_gradient().sqrt()));
         let kept = self.preconditioner(c)?;
