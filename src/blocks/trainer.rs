@@ -1,7 +1,5 @@
 //! Training of all problems on a store, in groups that fit the budget, with a checkpoint if one is wanted.
 
-use std::path::{Path, PathBuf};
-
 use super::budget;
 use super::budget::{Groups, MemoryPlan, Needs};
 use super::checkpoint::{Checkpoint, CheckpointOptions, Training};
@@ -14,6 +12,7 @@ use super::problem::{BlockProblem, BlockState, ProblemEnd};
 use super::settings::{BlockSettings, DualsIn};
 use super::state::BinaryProblem;
 use super::task::{BinaryTask, RowFolds};
+use crate::durable::scratch_folder;
 use crate::fit::{Intercept, Monitor};
 use crate::source::fetch::Fetch;
 use crate::store::reader::Store;
@@ -37,7 +36,7 @@ pub fn fit(
     settings.check()?;
     check_row_count(store)?;
     let groups = groups(store, settings, tasks.len());
-    let folder = groups.on_disk.then(|| scratch(keep));
+    let folder = groups.on_disk.then(|| scratch_folder(keep.map(|keep| keep.path)));
     let training = || Training {
         store,
         problems: description(tasks),
@@ -105,7 +104,7 @@ pub fn fit_crammer_singer(
     }
     check_row_count(store)?;
     let (plan, on_disk) = all_classes_plan(store, settings)?;
-    let folder = on_disk.then(|| scratch(keep));
+    let folder = on_disk.then(|| scratch_folder(keep.map(|keep| keep.path)));
     // Blocks differ, so a fit with a file does not go on from a checkpoint of one without.
     let place = if on_disk { " in a file" } else { "" };
     let problems = format!("crammer_singer {cost:?}{place}");
@@ -207,13 +206,6 @@ fn description(tasks: &[BinaryTask]) -> String {
         format!("Task {{ positive: {positive:?}, cost: {cost:?}, held_out: {held_out:?} }}")
     };
     format!("[{}]", tasks.iter().map(one).collect::<Vec<_>>().join(", "))
-}
-
-/// The folder of files with dual variables: that of the checkpoint, else the system's for temporary files.
-fn scratch(keep: Option<CheckpointOptions<'_>>) -> PathBuf {
-    let Some(keep) = keep else { return std::env::temp_dir() };
-    let beside = keep.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    beside.unwrap_or(Path::new(".")).to_owned()
 }
 
 /// Places of rows are numbers of 4 bytes.

@@ -18,7 +18,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Result};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use same_file::Handle;
 
@@ -28,6 +28,14 @@ pub mod frames;
 pub mod held;
 pub mod log;
 pub mod target;
+
+/// The folder of files without a name: that of a checkpoint or a journal, else the system's for temporary
+/// files.
+pub fn scratch_folder(keep: Option<&Path>) -> PathBuf {
+    let Some(keep) = keep else { return std::env::temp_dir() };
+    let beside = keep.parent().filter(|folder| !folder.as_os_str().is_empty());
+    beside.unwrap_or(Path::new(".")).to_owned()
+}
 
 /// Opens and locks the file of a name, `None` if another holds it.
 fn lock(path: &Path, options: &OpenOptions) -> Result<Option<File>> {

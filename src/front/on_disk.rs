@@ -1,9 +1,8 @@
 //! Newton where the rows of a store stay on the disk, pieces of which take turns in memory; and whether
 //! `auto` takes it or dual descent by blocks.
 //!
-//! Newton where its steps may be factorised and the budget has room for what it knows of the rows: a file of
-//! few columns. Then it takes some dozen readings whatever `C` is, descent as many as rows contradict each
-//! other. Not where rows are long and costs small, so that descent comes there in one or two readings; nor
+//! Newton where its steps may be factorised and the budget has room for its matrices: a file of few columns.
+//! Then it takes some dozen readings whatever `C` is, descent as many as rows contradict each other. Not where rows are long and costs small, so that descent comes there in one or two readings; nor
 //! where all is said about the descent: its options, a degree-2 map, or a file that it has begun.
 //!
 //! With more columns, but many entries of each: for a search as in memory, for one fit by the trial of memory
@@ -19,7 +18,7 @@ use super::spec::Spec;
 use super::trial;
 use crate::blocks::BinaryTask;
 use crate::blocks::trainer::check_row_count;
-use crate::durable::target;
+use crate::durable::{scratch_folder, target};
 use crate::fit::newton::factorisation;
 use crate::fit::routes::{EASY, STORE_LONG_ROWS, TRIAL_LEFT};
 use crate::fit::{Monitor, auto};
@@ -83,7 +82,8 @@ impl OnDisk<'_> {
     /// Those of [`alone::fit_store`]; [`crate::Error::Parameter`] for too many rows.
     pub fn fit_by_newton(&self, monitor: &dyn Monitor) -> Result<Outcome> {
         check_row_count(self.store)?;
-        let (rows, keep) = (self.pieces(self.n_problems()), self.blocks.keep.map(|keep| keep.path));
+        let keep = self.blocks.keep.map(|keep| keep.path);
+        let rows = self.pieces(self.n_problems(), keep);
         let StoreFit { solutions, loads } =
             alone::fit_store(self.store, rows, &self.spec.params, keep, monitor)?;
         let outcome = Outcome::of_solutions(solutions, self.store.meta().n_cols, None);
@@ -101,15 +101,17 @@ impl OnDisk<'_> {
         visit: &mut dyn FnMut(&SearchStep) -> Result<Option<f64>>,
     ) -> Result<EndReason> {
         check_row_count(self.store)?;
-        alone::search_store(self.store, self.pieces(CLASSES), &self.spec.params, search, monitor, visit)
+        let rows = self.pieces(CLASSES, search.resume);
+        alone::search_store(self.store, rows, &self.spec.params, search, monitor, visit)
     }
 
     fn n_problems(&self) -> usize {
         labels::n_problems(self.cost.len())
     }
 
-    /// The store in pieces, for so many lanes side by side.
-    fn pieces(&self, lanes: usize) -> StoreRows {
+    /// The store in pieces, for so many lanes side by side; beside the file that keeps what is found, if any,
+    /// is that of the pieces.
+    fn pieces(&self, lanes: usize, keep: Option<&Path>) -> StoreRows {
         StoreRows {
             n_columns: self.store.meta().n_cols,
             classes: (0..).zip(self.cost.iter().copied()).collect(),
@@ -117,6 +119,7 @@ impl OnDisk<'_> {
             budget: self.blocks.budget,
             loss: self.spec.loss,
             intercept: self.spec.intercept,
+            folder: scratch_folder(keep),
         }
     }
 
@@ -137,7 +140,7 @@ impl OnDisk<'_> {
         if self.spec.map.is_some() || !self.blocks.is_plain() {
             return None;
         }
-        let rows = self.pieces(lanes);
+        let rows = self.pieces(lanes, None);
         let own = Own::of(self.store, &rows, n_folds);
         own.has_room(self.store, &rows).then_some(own.matrix_columns)
     }

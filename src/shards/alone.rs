@@ -23,6 +23,8 @@ const NEWTON_VECTORS: u64 = 9;
 /// Bytes of a row in a search beside its parts of the folds and its decision values: class and weight twice,
 /// its piece and its place there, and its piece as that of a held-out row.
 const SEARCH_ROW_BYTES: u64 = 2 * 12 + 8 + 4;
+/// Those of its part of a fold: a number of the input, and one of its piece.
+const FOLD_ROW_BYTES: u64 = 2 * 4;
 
 /// What a fit has found.
 pub struct StoreFit {
@@ -123,7 +125,11 @@ impl Own {
     /// mnist, squared hinge, C = 1, 23 instead of 90.
     pub fn of(store: &Store, rows: &StoreRows, n_folds: usize) -> Self {
         let n_problems = labels::n_problems(rows.classes.len()) as u64;
-        let of_row = if n_folds == 0 { 0 } else { SEARCH_ROW_BYTES + 4 * n_folds as u64 + 8 * n_problems };
+        let of_row = if n_folds == 0 {
+            0
+        } else {
+            SEARCH_ROW_BYTES + FOLD_ROW_BYTES * n_folds as u64 + 8 * n_problems
+        };
         let vectors = 8 * NEWTON_VECTORS * (rows.padded_lanes() * rows.n_columns) as u64;
         let others = vectors + of_row * store.meta().n_rows;
         let of =

@@ -30,6 +30,8 @@
 //!
 //! With [`checkpoint::Recorded`] between the two a fit survives the death of its client.
 //!
+//! Pieces of a store take turns in memory ([`pieces`]), and so does what is known of their rows ([`spill`]).
+//!
 //! A request is one round trip with a vector of the columns at most in each direction (times the lanes), and
 //! where steps are factorised a triangle of them.
 
@@ -48,6 +50,7 @@ pub mod remote;
 pub mod search;
 pub mod served;
 pub mod shard;
+pub mod spill;
 pub mod start;
 pub mod task;
 mod track;

@@ -1,20 +1,22 @@
 //! A shard whose rows stay in a block store: pieces of it take turns in memory.
 //!
-//! What a fit knows of each row is in memory all the time, 14 numbers or so, and as many pieces as there is
-//! room for; the entries of the others come from the disk once a request, and not at all where it asks for
-//! none. Each piece answers as if it were a shard ([`Shard`]), and the answers of all of them are added in
-//! the order of the store: how it is cut into pieces decides the last digits of a fit, not where they are.
-//! Epochs of dual descent alone go from piece to piece: a piece begins with the weights to which the one
-//! before has come, and the store has done what one shard of all its rows would do.
+//! As many pieces as there is room for stay in memory, with what a fit knows of each of their rows, 14
+//! numbers or so. The entries of the others come from the disk once a request, and not at all where it asks
+//! for none; what is known of their rows is in a file meanwhile ([`SpillFile`]). Each piece answers as if it
+//! were a shard ([`Shard`]), and the answers of all of them are added in the order of the store: how it is
+//! cut into pieces decides the last digits of a fit, not where they are. Epochs of dual descent alone go from
+//! piece to piece: a piece begins with the weights to which the one before has come, and the store has done
+//! what one shard of all its rows would do.
 //!
 //! The store has numbered its columns by frequency. Where vectors of columns are short the rows get back the
 //! numbers that the data's columns have; else these are the shard's own ([`OwnColumns`]).
 
-use std::cell::Cell;
+use std::path::PathBuf;
 
 use super::columns::OwnColumns;
 use super::shard::{CLASSES, CostedRows, Shard, ShardFacts, ShardFolds, ShardRows};
-use super::wire::{Op, Reader, ShardAnswer, SumsKind};
+use super::spill::SpillFile;
+use super::wire::{Reader, ShardAnswer, SumsKind};
 use crate::blocks::budget;
 use crate::fit::routes::{SHARD_OWN_COLUMNS, SHARD_PIECE_COLUMNS, SHARD_PIECE_ENTRIES};
 use crate::fit::{Intercept, Monitor};
@@ -26,19 +28,22 @@ use crate::memory::CollectLarge;
 use crate::search::fingerprint;
 use crate::search::folds::Fold;
 use crate::source::fetch::Fetch;
+use crate::store::format::PageEntry;
 use crate::store::reader::{RowFacts, Store};
 use crate::{Error, Result, memory};
 
-/// Bytes of a row beside its entries: number, class and cost, and what a fit has of it with its first lane
-/// (costs, dual variables, labels, margins) and with each.
-const ROW_BYTES: u64 = 16 + 56;
+/// Bytes of a row beside its entries: number, class and cost.
+const ROW_BYTES: u64 = 16;
+/// What a fit knows of it with its first lane (costs, dual variables, labels, margins) and with each.
+const STATE_BYTES: u64 = 56;
 const LANE_BYTES: u64 = 40;
 /// Vectors of the columns that rows have: those of a pass and of its parts; and of those that travel: a
 /// request and its answer on their way.
 const VECTORS: u64 = 10;
 const TRAVELLING: u64 = 5;
-/// Share of the memory for rows that a piece may take.
-const SHARE: u64 = 2;
+/// Share of the memory for rows that a piece may take. mnist, one class against the rest, C = 1, within 120
+/// MB: 3.7 s with 2, of which a piece of five stays, 2.3 with 8.
+const SHARE: u64 = 8;
 
 /// The rows of a store as a shard.
 #[derive(Clone)]
@@ -55,6 +60,8 @@ pub struct StoreRows {
     pub loss: LossKind,
     /// Treatment of the intercept.
     pub intercept: Intercept,
+    /// Where there is a file of what does not fit the budget.
+    pub folder: PathBuf,
 }
 
 /// How a store is cut.
@@ -91,36 +98,41 @@ impl StoreRows {
     /// # Errors
     /// [`Error::Budget`].
     pub fn cut(&self, store: &Store) -> Result<PieceCut> {
-        let meta = store.meta();
+        let (meta, pages) = (store.meta(), store.pages());
         let columns = if self.has_own_columns() { meta.n_used } else { self.n_columns } as u64;
         let (lanes, travelling) = (self.padded_lanes() as u64, self.n_columns as u64);
         let vectors = 8 * lanes * (VECTORS * columns + TRAVELLING * travelling);
-        let states = meta.n_rows * (ROW_BYTES + LANE_BYTES * lanes) + vectors;
-        let page = store.pages().iter().map(|page| u64::from(page.nnz)).max().unwrap_or(0).max(1);
+        let (always, of_piece) = (ROW_BYTES + lanes, STATE_BYTES + LANE_BYTES * lanes);
+        let largest = pages.iter().map(|page| u64::from(page.nnz)).max().unwrap_or(0).max(1);
         let entry = store.width().entry_bytes() as u64;
         // Of the piece that is read: its entries, and its stored bytes with those of the next one.
         let turning = entry + 2 * store.file_bytes().div_ceil(meta.nnz.max(1));
-        let (least, needed) = (page * turning, states + budget::page_bytes_of(page));
+        let bytes =
+            |page: &PageEntry, entry: u64| u64::from(page.nnz) * entry + u64::from(page.n_rows) * of_piece;
+        let least = pages.iter().map(|page| bytes(page, turning)).max().unwrap_or(0).max(turning);
+        let needed = meta.n_rows * always + vectors + budget::page_bytes_of(largest);
         if needed + least > self.budget {
             let (rows, columns) = (meta.n_rows, self.n_columns);
             let parts = format!("what is known of {rows} rows, vectors of {columns} columns, a page of rows");
             return Err(Error::Budget { budget: self.budget, needed: needed + least, parts });
         }
         let left = self.budget - needed;
-        let usual = SHARD_PIECE_ENTRIES.max(SHARD_PIECE_COLUMNS * self.n_columns) as u64;
-        let most = (left / SHARE).min(usual * turning).max(least) / turning;
-        let (mut blocks, mut entries) = (vec![Vec::new()], 0);
-        for (k, page) in (0..).zip(store.pages()) {
-            if entries + u64::from(page.nnz) > most && entries > 0 {
+        // Small pieces leave more room for those that stay, but vectors of the columns begin anew with each.
+        let floor = (SHARD_PIECE_COLUMNS * self.n_columns) as u64 * turning;
+        let ceiling = (SHARD_PIECE_ENTRIES as u64 * turning).max(floor);
+        let most = (left / SHARE).max(floor.min(left / 2)).min(ceiling).max(least);
+        let (mut blocks, mut held, mut size) = (vec![Vec::new()], vec![0], 0);
+        for (k, page) in (0..).zip(pages) {
+            if size + bytes(page, turning) > most && size > 0 {
                 blocks.push(Vec::new());
-                entries = 0;
+                held.push(0);
+                size = 0;
             }
-            entries += u64::from(page.nnz);
+            size += bytes(page, turning);
+            *held.last_mut().expect("one at least") += bytes(page, entry);
             blocks.last_mut().expect("one at least").push(k);
         }
-        let held = |left: u64| (left / (most * entry)) as usize;
-        let n_held = if held(left) >= blocks.len() { blocks.len() } else { held(left - most * turning) };
-        Ok(PieceCut { blocks, n_held })
+        Ok(PieceCut { blocks, n_held: n_held(&held, left, most) })
     }
 
     /// Reads the store, and calls `f` with its pieces.
@@ -174,6 +186,17 @@ impl StoreRows {
     fn has_own_columns(&self) -> bool {
         self.n_columns >= SHARD_OWN_COLUMNS
     }
+}
+
+/// How many of pieces of so many bytes, the first ones, may stay in memory; where that is not all of them, the
+/// others need `turning` bytes.
+fn n_held(pieces: &[u64], room: u64, turning: u64) -> usize {
+    let room = if pieces.iter().sum::<u64>() <= room { room } else { room - turning };
+    let sums = pieces.iter().scan(0, |sum, bytes| {
+        *sum += bytes;
+        Some(*sum)
+    });
+    sums.take_while(|sum| *sum <= room).count()
 }
 
 /// The rows of a piece, but for their entries.
@@ -247,6 +270,11 @@ impl<'a> Loader<'a> {
     /// Readings of the whole store so far.
     pub fn readings(&self) -> f64 {
         self.loaded_rows as f64 / self.fetch.store().meta().n_rows.max(1) as f64
+    }
+
+    /// Whether a piece stays in memory.
+    fn is_held(&self, k: usize) -> bool {
+        k + 1 < self.arenas.len() || self.arenas.len() == self.blocks.len()
     }
 
     fn arena_of(&self, k: usize) -> usize {
@@ -388,6 +416,8 @@ pub struct StoreShard<'s, 'a> {
     folds: Option<&'s PieceFolds>,
     loader: &'s mut Loader<'a>,
     shards: Vec<Shard<'s>>,
+    /// What is known of the rows of those that are not awake.
+    spilled: SpillFile,
     monitor: &'s dyn Monitor,
 }
 
@@ -399,8 +429,10 @@ impl<'s, 'a> StoreShard<'s, 'a> {
         loader: &'s mut Loader<'a>,
         monitor: &'s dyn Monitor,
     ) -> Self {
-        let mut found = Self { rows, folds, loader, shards: Vec::new(), monitor };
-        found.shards = (0..rows.pieces.len()).map(|k| Shard::new(found.absent(k), monitor)).collect();
+        let n_pieces = rows.pieces.len();
+        let spilled = SpillFile::new(loader.data.folder.clone(), n_pieces);
+        let mut found = Self { rows, folds, loader, shards: Vec::new(), spilled, monitor };
+        found.shards = (0..n_pieces).map(|k| Shard::new(found.absent(k), monitor)).collect();
         found
     }
 
@@ -462,15 +494,25 @@ impl<'s, 'a> StoreShard<'s, 'a> {
         let (absent, monitor) = (self.absent(k), self.monitor);
         let mut shard = std::mem::replace(&mut self.shards[k], Shard::new(absent, monitor));
         let (mut reader, mut answer) = (Reader::new(words, 1), ShardAnswer::default());
-        shard.answer_while(&mut reader, &mut answer, Op::is_of_numbers)?;
+        let (is_held, spilled) = (self.loader.is_held(k), &mut self.spilled);
+        while !reader.is_empty() && reader.next_op()?.is_of_numbers() {
+            spilled.bring(k, reader.next_op()?, shard.row_vectors())?;
+            shard.answer_one(&mut reader, &mut answer)?;
+        }
         if !reader.is_empty() {
             self.loader.load(k)?;
             let rows = self.loader.rows(k);
             let here = self.rows.pieces[k].rows(&rows, self.loader.data, self.rows.own, absent.folds);
-            let mut awake = shard.moved_to(here, monitor);
-            let is_over = Cell::new(false);
-            awake.answer_while(&mut reader, &mut answer, |op| !is_over.replace(op.is_relayed()))?;
+            let (mut awake, mut is_over) = (shard.moved_to(here, monitor), false);
+            while !reader.is_empty() && !is_over {
+                is_over = reader.next_op()?.is_relayed();
+                spilled.bring(k, reader.next_op()?, awake.row_vectors())?;
+                awake.answer_one(&mut reader, &mut answer)?;
+            }
             shard = awake.moved_to(absent, monitor);
+        }
+        if !is_held {
+            spilled.put(k, shard.row_vectors())?;
         }
         self.shards[k] = shard;
         Ok((answer, reader.rest()))

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::columns::{OwnColumns, TravellingColumns};
+use super::spill::{Part, RowVector};
 use super::wire::{Op, Reader, ShardAnswer, SumsKind};
 use crate::fit::certificate::{self, Duals, RowTotals};
 use crate::fit::intercept;
@@ -270,6 +271,15 @@ impl<'a> Shard<'a> {
         Shard { rows, columns: self.columns, monitor, running, relay: self.relay }
     }
 
+    /// All that it knows of each row, always in the same order.
+    pub fn row_vectors(&mut self) -> Vec<(Part, &mut dyn RowVector)> {
+        match &mut self.running {
+            Running::Nothing => Vec::new(),
+            Running::One(side) => side.row_vectors(),
+            Running::Classes(side) => side.row_vectors(),
+        }
+    }
+
     /// Knows of columns what the other one does, in the same memory.
     pub fn share_columns(&mut self, other: &Shard<'_>) {
         self.columns = other.columns.clone();
@@ -294,61 +304,55 @@ impl<'a> Shard<'a> {
     /// [`Error::Shape`] for a request that is none, [`Error::Cancelled`].
     pub fn answer(&mut self, words: &[f64]) -> Result<ShardAnswer> {
         let (mut reader, mut answer) = (Reader::new(words, 1), ShardAnswer::default());
-        self.answer_while(&mut reader, &mut answer, |_| true)?;
+        while !reader.is_empty() {
+            self.answer_one(&mut reader, &mut answer)?;
+        }
         Ok(answer)
     }
 
-    /// The same up to the first operation that is not to be done.
+    /// Does the next operation.
     ///
     /// # Errors
     /// As for [`Self::answer`].
-    pub fn answer_while(
-        &mut self,
-        reader: &mut Reader<'_>,
-        answer: &mut ShardAnswer,
-        is_to_do: impl Fn(Op) -> bool,
-    ) -> Result<()> {
-        while !reader.is_empty() && is_to_do(reader.next_op()?) {
-            let op = reader.op()?;
-            match op {
-                Op::Begin | Op::BeginFolds => {
-                    self.running = Running::Nothing; // before as much memory is asked for again
-                    self.running = self.begin(op, reader)?;
-                }
-                Op::Hash => {
-                    answer.kind = SumsKind::Hash;
-                    for hash in self.rows.hashes() {
-                        answer.sums.extend([f64::from((hash >> 32) as u32), f64::from(hash as u32)]);
-                    }
-                }
-                Op::Survey => {
-                    answer.kind = SumsKind::Columns;
-                    if let Some(own) = self.rows.own {
-                        own.survey(&mut answer.sums);
-                    }
-                }
-                Op::Travelling => {
-                    answer.kind = SumsKind::Columns;
-                    if let Some((n, columns)) = self.columns.travelling() {
-                        answer.sums.push(n as f64);
-                        answer.sums.extend(columns.into_iter().map(f64::from));
-                    }
-                }
-                Op::Columns => {
-                    self.running = Running::Nothing;
-                    self.columns = TravellingColumns::told(self.rows.own, reader)?;
-                }
-                _ => match &mut self.running {
-                    Running::Nothing => {
-                        return Err(Error::Shape { what: "problems of a shard", expected: 1, found: 0 });
-                    }
-                    Running::One(side) => side.run(op, reader, &mut self.relay, answer)?,
-                    Running::Classes(side) => side.run(op, reader, &mut self.relay, answer)?,
-                },
+    pub fn answer_one(&mut self, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
+        let op = reader.op()?;
+        match op {
+            Op::Begin | Op::BeginFolds => {
+                self.running = Running::Nothing; // before as much memory is asked for again
+                self.running = self.begin(op, reader)?;
             }
-            self.monitor.poll()?;
+            Op::Hash => {
+                answer.kind = SumsKind::Hash;
+                for hash in self.rows.hashes() {
+                    answer.sums.extend([f64::from((hash >> 32) as u32), f64::from(hash as u32)]);
+                }
+            }
+            Op::Survey => {
+                answer.kind = SumsKind::Columns;
+                if let Some(own) = self.rows.own {
+                    own.survey(&mut answer.sums);
+                }
+            }
+            Op::Travelling => {
+                answer.kind = SumsKind::Columns;
+                if let Some((n, columns)) = self.columns.travelling() {
+                    answer.sums.push(n as f64);
+                    answer.sums.extend(columns.into_iter().map(f64::from));
+                }
+            }
+            Op::Columns => {
+                self.running = Running::Nothing;
+                self.columns = TravellingColumns::told(self.rows.own, reader)?;
+            }
+            _ => match &mut self.running {
+                Running::Nothing => {
+                    return Err(Error::Shape { what: "problems of a shard", expected: 1, found: 0 });
+                }
+                Running::One(side) => side.run(op, reader, &mut self.relay, answer)?,
+                Running::Classes(side) => side.run(op, reader, &mut self.relay, answer)?,
+            },
         }
-        Ok(())
+        self.monitor.poll()
     }
 
     fn begin(&self, op: Op, reader: &mut Reader<'_>) -> Result<Running<'a>> {
@@ -386,7 +390,7 @@ pub(super) struct ShardSide<'a, const L: usize> {
     pub(super) point: Option<ShardPoint>,
     /// The variables of an ascent in the dual.
     pub(super) ascent: Option<ShardAscent>,
-    /// A vector of the columns.
+    /// A vector of the columns, when the entries are asked for: pieces that are not in memory have none.
     vector: Block<L>,
 }
 
@@ -437,7 +441,6 @@ impl<'a, const L: usize> ShardSide<'a, L> {
         let cost = rows.cost.iter().map(|cost| scale * cost).collect_large();
         let n_corners = if rows.loss.is_smooth() { 0 } else { rows.cost.len() };
         let (y, alpha) = (rows.signs(first), Arc::new(memory::zeros(n_corners)));
-        let vector = Block::zeros(design.n_cols());
         let state = RowState::new(design, true, monitor);
         let corners = CornerRows { y, alpha, kept: None };
         Self {
@@ -452,7 +455,7 @@ impl<'a, const L: usize> ShardSide<'a, L> {
             corners,
             point: None,
             ascent: None,
-            vector,
+            vector: Block::default(),
         }
     }
 
@@ -490,7 +493,7 @@ impl<'a, const L: usize> ShardSide<'a, L> {
             corners: none,
             point: None,
             ascent: None,
-            vector: Block::zeros(design.n_cols()),
+            vector: Block::default(),
         })
     }
 
@@ -502,8 +505,56 @@ impl<'a, const L: usize> ShardSide<'a, L> {
         if group.is_some() {
             design.ids = None;
         }
-        let (state, vector) = (state.moved_to(design, monitor), Block::zeros(design.n_cols()));
+        let (state, vector) = (state.moved_to(design, monitor), Block::default());
         ShardSide { rows, columns, cost, group, first, lanes, monitor, state, corners, point, ascent, vector }
+    }
+
+    fn row_vectors(&mut self) -> Vec<(Part, &mut dyn RowVector)> {
+        let Self { cost, state, corners: CornerRows { y, alpha, kept }, point, ascent, .. } = self;
+        let RowState { z, slopes, curvature, step_z, product_z, .. } = state;
+        let mut vectors: Vec<(Part, &mut dyn RowVector)> = vec![
+            (Part::Terms, cost),
+            (Part::Terms, y),
+            (Part::Terms, alpha),
+            (Part::Decisions, z),
+            (Part::Curvatures, curvature),
+            (Part::Steps, step_z),
+            (Part::Products, product_z),
+        ];
+        vectors.extend(slopes.as_mut().map(|slopes| (Part::Slopes, slopes as &mut dyn RowVector)));
+        if let Some((alpha, margins)) = kept {
+            vectors.extend([(Part::Terms, alpha as &mut dyn RowVector), (Part::Terms, margins)]);
+        }
+        if let Some(ShardPoint { y, alpha }) = point {
+            vectors.extend([(Part::Points, y as &mut dyn RowVector), (Part::Points, alpha)]);
+        }
+        if let Some(ShardAscent { y, alpha, next }) = ascent {
+            vectors.extend([
+                (Part::Points, y as &mut dyn RowVector),
+                (Part::Points, alpha),
+                (Part::Points, next),
+            ]);
+        }
+        vectors
+    }
+
+    /// Room for what an operation makes, where a piece has come to memory without it.
+    fn make_room(&mut self, op: Op) {
+        let design = self.state.sweep.design;
+        if self.vector.is_empty() && !op.is_of_numbers() {
+            self.vector = Block::zeros(design.n_cols());
+        }
+        let RowState { z, slopes, curvature, step_z, product_z, .. } = &mut self.state;
+        let made = match op {
+            Op::Decide => vec![z],
+            Op::Evaluate | Op::EvaluateQuietly => slopes.iter_mut().chain([curvature]).collect(),
+            Op::Multiply => vec![step_z, product_z],
+            Op::Finish => vec![step_z],
+            _ => vec![],
+        };
+        for vector in made.into_iter().filter(|vector| vector.is_empty()) {
+            *vector = Block::zeros(design.n_rows());
+        }
     }
 
     fn run(
@@ -514,6 +565,7 @@ impl<'a, const L: usize> ShardSide<'a, L> {
         answer: &mut ShardAnswer,
     ) -> Result<()> {
         reader.set_lanes(self.lanes);
+        self.make_room(op);
         if op == Op::HeldOut || self.group.is_some() && !op.is_of_search() {
             return self.held_out(op, answer);
         }

@@ -1,5 +1,9 @@
 """What ``solver="auto"`` takes for a store that stays on the disk."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hinge import BlockStore, LinearSVC, LogisticRegression, select_C
@@ -80,12 +84,45 @@ def test_large_costs_make_newton_the_way(stores, shape, C):
 
 
 def test_a_budget_without_room_for_newton_is_for_descent(stores):
-    store = stores(150_000, 60, 10)
+    store = stores(30_000, 600, 20)  # the matrix takes most of it
     with pytest.raises(ValueError, match="memory_budget must be at least") as refusal:
         fitted(store, solver="newton", memory_budget=10**6)
     needed = int(str(refusal.value).split("must be at least ")[1].split()[0])
     assert fitted(store, memory_budget=needed).certificate_.solver == NEWTON
     assert fitted(store, memory_budget=needed - 1, tol=0.1).certificate_.solver == DESCENT
+
+
+MEASURED = """
+import sys
+from pathlib import Path
+import hinge
+resident = lambda field: 1024 * int(Path("/proc/self/status").read_text().split(field + ":")[1].split()[0])
+store, budget = hinge.BlockStore(sys.argv[1]), int(sys.argv[2])
+hinge.LinearSVC(tol=0.5).fit([[0.0], [1.0]], [0, 1])  # what a first fit imports
+Path("/proc/self/clear_refs").write_text("5")
+before = resident("VmRSS")
+model = hinge.LinearSVC(memory_budget=budget, tol=1e-4, n_jobs=1).fit(store)
+print(resident("VmHWM") - before, *model.certificate_.solver, model.certificate_.primal[0], model.certificate_.dual[0])
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks are read from /proc")
+def test_what_newton_knows_of_the_rows_may_exceed_the_budget(stores):
+    """14 numbers of 400,000 rows are 45 MB; they take turns in memory as the rows do."""
+    store = stores(400_000, 60, 4)
+    with pytest.raises(ValueError, match="memory_budget must be at least") as refusal:
+        fitted(store, solver="newton", memory_budget=10**6)
+    needed = int(str(refusal.value).split("must be at least ")[1].split()[0])
+    budget = needed + 3_000_000
+    assert budget < 20_000_000
+    ran = [sys.executable, "-c", MEASURED, store.path, str(budget)]
+    took, solver, primal, dual = subprocess.run(ran, capture_output=True, text=True, check=True).stdout.split()
+    assert solver == "block_newton"
+    assert int(took) <= budget + 5_000_000  # the code of a first fit on a store is read, too
+    roomy = fitted(store, memory_budget="1GB", tol=1e-4).certificate_
+    assert float(primal) >= roomy.dual[0]
+    assert roomy.primal[0] >= float(dual)
+    assert float(primal) - float(dual) <= 1e-4 * float(primal)
 
 
 @pytest.mark.parametrize(("solver", "expected"), [("dual_cd", DESCENT), ("newton", NEWTON)])
