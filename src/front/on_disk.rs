@@ -2,8 +2,9 @@
 //! `auto` takes it or dual descent by blocks.
 //!
 //! Newton where its steps may be factorised and the budget has room for its matrices: a file of few columns.
-//! Then it takes some dozen readings whatever `C` is, descent as many as rows contradict each other. Not where rows are long and costs small, so that descent comes there in one or two readings; nor
-//! where all is said about the descent: its options, a degree-2 map, or a file that it has begun.
+//! Then it takes some dozen readings whatever `C` is, descent as many as rows contradict each other. Not
+//! where rows are long and costs small, so that descent comes there in one or two readings; nor where all is
+//! said about the descent: its options, a degree-2 map, or a file that it has begun.
 //!
 //! With more columns, but many entries of each: for a search as in memory, for one fit by the trial of memory
 //! on a sample of the rows ([`trial`]), which tells one-hot tables (flights, squared hinge, C = 4: 1.9 s by

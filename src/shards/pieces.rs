@@ -188,8 +188,8 @@ impl StoreRows {
     }
 }
 
-/// How many of pieces of so many bytes, the first ones, may stay in memory; where that is not all of them, the
-/// others need `turning` bytes.
+/// How many of pieces of so many bytes, the first ones, may stay in memory; where that is not all of them,
+/// the others need `turning` bytes.
 fn n_held(pieces: &[u64], room: u64, turning: u64) -> usize {
     let room = if pieces.iter().sum::<u64>() <= room { room } else { room - turning };
     let sums = pieces.iter().scan(0, |sum, bytes| {

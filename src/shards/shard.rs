@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::columns::{OwnColumns, TravellingColumns};
-use super::spill::{Part, RowVector};
+use super::spill::{KnownPart, RowVector};
 use super::wire::{Op, Reader, ShardAnswer, SumsKind};
 use crate::fit::certificate::{self, Duals, RowTotals};
 use crate::fit::intercept;
@@ -272,7 +272,7 @@ impl<'a> Shard<'a> {
     }
 
     /// All that it knows of each row, always in the same order.
-    pub fn row_vectors(&mut self) -> Vec<(Part, &mut dyn RowVector)> {
+    pub fn row_vectors(&mut self) -> Vec<(KnownPart, &mut dyn RowVector)> {
         match &mut self.running {
             Running::Nothing => Vec::new(),
             Running::One(side) => side.row_vectors(),
@@ -509,30 +509,30 @@ impl<'a, const L: usize> ShardSide<'a, L> {
         ShardSide { rows, columns, cost, group, first, lanes, monitor, state, corners, point, ascent, vector }
     }
 
-    fn row_vectors(&mut self) -> Vec<(Part, &mut dyn RowVector)> {
+    fn row_vectors(&mut self) -> Vec<(KnownPart, &mut dyn RowVector)> {
         let Self { cost, state, corners: CornerRows { y, alpha, kept }, point, ascent, .. } = self;
         let RowState { z, slopes, curvature, step_z, product_z, .. } = state;
-        let mut vectors: Vec<(Part, &mut dyn RowVector)> = vec![
-            (Part::Terms, cost),
-            (Part::Terms, y),
-            (Part::Terms, alpha),
-            (Part::Decisions, z),
-            (Part::Curvatures, curvature),
-            (Part::Steps, step_z),
-            (Part::Products, product_z),
+        let mut vectors: Vec<(KnownPart, &mut dyn RowVector)> = vec![
+            (KnownPart::Terms, cost),
+            (KnownPart::Terms, y),
+            (KnownPart::Terms, alpha),
+            (KnownPart::Decisions, z),
+            (KnownPart::Curvatures, curvature),
+            (KnownPart::Steps, step_z),
+            (KnownPart::Products, product_z),
         ];
-        vectors.extend(slopes.as_mut().map(|slopes| (Part::Slopes, slopes as &mut dyn RowVector)));
+        vectors.extend(slopes.as_mut().map(|slopes| (KnownPart::Slopes, slopes as &mut dyn RowVector)));
         if let Some((alpha, margins)) = kept {
-            vectors.extend([(Part::Terms, alpha as &mut dyn RowVector), (Part::Terms, margins)]);
+            vectors.extend([(KnownPart::Terms, alpha as &mut dyn RowVector), (KnownPart::Terms, margins)]);
         }
         if let Some(ShardPoint { y, alpha }) = point {
-            vectors.extend([(Part::Points, y as &mut dyn RowVector), (Part::Points, alpha)]);
+            vectors.extend([(KnownPart::Points, y as &mut dyn RowVector), (KnownPart::Points, alpha)]);
         }
         if let Some(ShardAscent { y, alpha, next }) = ascent {
             vectors.extend([
-                (Part::Points, y as &mut dyn RowVector),
-                (Part::Points, alpha),
-                (Part::Points, next),
+                (KnownPart::Points, y as &mut dyn RowVector),
+                (KnownPart::Points, alpha),
+                (KnownPart::Points, next),
             ]);
         }
         vectors

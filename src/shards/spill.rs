@@ -21,7 +21,7 @@ use crate::{Error, Result, memory};
 
 /// Vectors that are needed together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum KnownPart {
     /// Costs, labels, and the dual variables of the hinge's sequence of smooth problems.
     Terms,
     /// Dual points beside the slopes.
@@ -38,20 +38,20 @@ pub enum Part {
     Products,
 }
 
-impl Part {
+impl KnownPart {
     /// How many there are in the file.
     const KEPT: usize = 6;
 }
 
 /// Some parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parts(u8);
+pub struct KnownParts(u8);
 
-impl Parts {
+impl KnownParts {
     const NONE: Self = Self(0);
     const ALL: Self = Self(u8::MAX);
 
-    const fn of(parts: &[Part]) -> Self {
+    const fn of(parts: &[KnownPart]) -> Self {
         let (mut bits, mut k) = (0, 0);
         while k < parts.len() {
             bits |= 1 << parts[k] as u8;
@@ -60,19 +60,19 @@ impl Parts {
         Self(bits)
     }
 
-    fn has(self, part: Part) -> bool {
+    fn has(self, part: KnownPart) -> bool {
         self.0 & Self::of(&[part]).0 != 0
     }
 }
 
-impl BitOr for Parts {
+impl BitOr for KnownParts {
     type Output = Self;
     fn bitor(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-impl BitOrAssign for Parts {
+impl BitOrAssign for KnownParts {
     fn bitor_assign(&mut self, other: Self) {
         *self = *self | other;
     }
@@ -82,18 +82,18 @@ impl BitOrAssign for Parts {
 #[derive(Clone, Copy, Debug)]
 pub struct Touched {
     /// What it reads.
-    pub read: Parts,
+    pub read: KnownParts,
     /// What it makes, of nothing or of what it reads.
-    pub changed: Parts,
+    pub changed: KnownParts,
 }
 
 impl Touched {
     /// Of an operation; those that a fit asks for now and then are taken to touch everything.
     pub fn by(op: Op) -> Self {
-        use Part::{Curvatures, Decisions, Points, Slopes, Steps, Terms};
-        let (read, changed): (&[Part], &[Part]) = match op {
+        use KnownPart::{Curvatures, Decisions, Points, Slopes, Steps, Terms};
+        let (read, changed): (&[KnownPart], &[KnownPart]) = match op {
             Op::Begin | Op::BeginFolds | Op::Columns => {
-                return Self { read: Parts::NONE, changed: Parts::ALL };
+                return Self { read: KnownParts::NONE, changed: KnownParts::ALL };
             }
             Op::Hash | Op::Survey | Op::Travelling => (&[], &[]),
             Op::Decide => (&[], &[Decisions]),
@@ -105,9 +105,9 @@ impl Touched {
             Op::Slopes => (&[Terms, Decisions], &[]),
             Op::Losses | Op::SlopesAhead => (&[Terms, Decisions, Steps], &[]),
             Op::Advance => (&[Decisions, Steps], &[Decisions]),
-            _ => return Self { read: Parts::ALL, changed: Parts::ALL },
+            _ => return Self { read: KnownParts::ALL, changed: KnownParts::ALL },
         };
-        Self { read: Parts::of(read), changed: Parts::of(changed) }
+        Self { read: KnownParts::of(read), changed: KnownParts::of(changed) }
     }
 }
 
@@ -180,11 +180,11 @@ struct Place {
 /// A piece.
 #[derive(Clone)]
 struct Spilled {
-    places: [Place; Part::KEPT],
+    places: [Place; KnownPart::KEPT],
     /// What is in memory,
-    here: Parts,
+    here: KnownParts,
     /// and what of that the file does not have.
-    changed: Parts,
+    changed: KnownParts,
 }
 
 /// The file.
@@ -199,7 +199,7 @@ pub struct SpillFile {
 impl SpillFile {
     /// For so many pieces, of which nothing is known yet, in a folder.
     pub fn new(folder: PathBuf, n_pieces: usize) -> Self {
-        let piece = Spilled { places: Default::default(), here: Parts::ALL, changed: Parts::NONE };
+        let piece = Spilled { places: Default::default(), here: KnownParts::ALL, changed: KnownParts::NONE };
         Self { folder, file: None, pieces: vec![piece; n_pieces], end: 0 }
     }
 
@@ -207,12 +207,13 @@ impl SpillFile {
     ///
     /// # Errors
     /// [`Error::Io`], which names the folder; the vectors are then lost.
-    pub fn bring(&mut self, k: usize, op: Op, vectors: Vec<(Part, &mut dyn RowVector)>) -> Result<()> {
+    pub fn bring(&mut self, k: usize, op: Op, vectors: Vec<(KnownPart, &mut dyn RowVector)>) -> Result<()> {
         let Touched { read, changed } = Touched::by(op);
         let piece = &self.pieces[k];
-        let mut left: [&[usize]; Part::KEPT] = piece.places.each_ref().map(|place| &place.lens[..]);
+        let mut left: [&[usize]; KnownPart::KEPT] = piece.places.each_ref().map(|place| &place.lens[..]);
         let mut at = piece.places.each_ref().map(|place| place.start);
-        let is_to_come = |part: Part| part != Part::Products && read.has(part) && !piece.here.has(part);
+        let is_to_come =
+            |part: KnownPart| part != KnownPart::Products && read.has(part) && !piece.here.has(part);
         for (part, vector) in vectors.into_iter().filter(|(part, _)| is_to_come(*part)) {
             let (len, others) = left[part as usize].split_first().expect("as many as were put there");
             left[part as usize] = others;
@@ -234,10 +235,16 @@ impl SpillFile {
     ///
     /// # Errors
     /// [`Error::Io`], which names the folder.
-    pub fn put(&mut self, k: usize, mut vectors: Vec<(Part, &mut dyn RowVector)>) -> Result<()> {
+    pub fn put(&mut self, k: usize, mut vectors: Vec<(KnownPart, &mut dyn RowVector)>) -> Result<()> {
         let changed = self.pieces[k].changed;
-        for part in [Part::Terms, Part::Points, Part::Decisions, Part::Slopes, Part::Curvatures, Part::Steps]
-        {
+        for part in [
+            KnownPart::Terms,
+            KnownPart::Points,
+            KnownPart::Decisions,
+            KnownPart::Slopes,
+            KnownPart::Curvatures,
+            KnownPart::Steps,
+        ] {
             if changed.has(part) {
                 let of_part =
                     vectors.iter().filter(|(of, _)| *of == part).map(|(_, vector)| vector.numbers());
@@ -245,11 +252,11 @@ impl SpillFile {
             }
         }
         vectors.iter_mut().for_each(|(_, vector)| vector.forget());
-        (self.pieces[k].here, self.pieces[k].changed) = (Parts::NONE, Parts::NONE);
+        (self.pieces[k].here, self.pieces[k].changed) = (KnownParts::NONE, KnownParts::NONE);
         Ok(())
     }
 
-    fn write(&mut self, k: usize, part: Part, vectors: &[&[f64]]) -> Result<()> {
+    fn write(&mut self, k: usize, part: KnownPart, vectors: &[&[f64]]) -> Result<()> {
         let place = &mut self.pieces[k].places[part as usize];
         place.lens = vectors.iter().map(|numbers| numbers.len()).collect();
         let bytes = vectors.iter().map(|numbers| size_of_val(*numbers) as u64).sum();
@@ -306,16 +313,20 @@ mod tests {
             Self { cost, alpha: Arc::new(alpha), point: None, z, curvature, slopes, steps }
         }
 
-        fn vectors(&mut self) -> Vec<(Part, &mut dyn RowVector)> {
+        fn vectors(&mut self) -> Vec<(KnownPart, &mut dyn RowVector)> {
             let Self { cost, alpha, point, z, curvature, slopes, steps } = self;
-            let mut all: Vec<(Part, &mut dyn RowVector)> =
-                vec![(Part::Terms, cost), (Part::Decisions, z), (Part::Slopes, slopes), (Part::Terms, alpha)];
-            all.extend([(Part::Curvatures, curvature as &mut dyn RowVector), (Part::Steps, steps)]);
-            all.extend(point.as_mut().map(|point| (Part::Points, point as &mut dyn RowVector)));
+            let mut all: Vec<(KnownPart, &mut dyn RowVector)> = vec![
+                (KnownPart::Terms, cost),
+                (KnownPart::Decisions, z),
+                (KnownPart::Slopes, slopes),
+                (KnownPart::Terms, alpha),
+            ];
+            all.extend([(KnownPart::Curvatures, curvature as &mut dyn RowVector), (KnownPart::Steps, steps)]);
+            all.extend(point.as_mut().map(|point| (KnownPart::Points, point as &mut dyn RowVector)));
             all
         }
 
-        fn numbers(&mut self) -> Vec<(Part, Vec<f64>)> {
+        fn numbers(&mut self) -> Vec<(KnownPart, Vec<f64>)> {
             self.vectors().into_iter().map(|(part, vector)| (part, vector.numbers().to_vec())).collect()
         }
 
