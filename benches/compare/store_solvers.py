@@ -1,11 +1,12 @@
 """Fits on a block store within a memory limit: dual descent block by block against Newton's method on its pieces.
 
-Both on one thread, from the store of a set that does not fit ``--share`` of its entries at 8 bytes each beside what is
-known of its rows; ``ratio`` is the time of the descent over Newton's. With ``--search`` the whole search for C, five
-folds, by its defaults.
+Both on one thread, from the store of a set, of which ``--share`` of the entries fit at 8 bytes each beside what is
+known of its rows, or within each of ``--budgets``; ``ratio`` is the time of the descent over Newton's. With
+``--search`` the whole search for C, five folds, by its defaults.
 
     python benches/compare/store_solvers.py --sets a9a,covtype,flights --output table.csv
     python benches/compare/store_solvers.py --search --losses squared_hinge,logistic
+    python benches/compare/store_solvers.py --sets flights --Cs 16 --tols 1e-2 --budgets 120MB,60MB,45MB
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ SOLVERS = {"dual_cd": "descent", "newton": "newton"}
 
 COLUMNS = {
     "set": ">10",
+    "budget": ">8",
     "loss": ">13",
     "C": ">8.4g",
     "intercept": ">9",
@@ -45,6 +47,7 @@ COLUMNS = {
 
 SEARCH_COLUMNS = {
     "set": ">10",
+    "budget": ">8",
     "loss": ">13",
     "descent": ">9.2f",
     "newton": ">9.2f",
@@ -60,14 +63,16 @@ def measure(name: str, options: argparse.Namespace, report: Report) -> None:
     """Rows of a set."""
     task = tasks.load(name)
     y = np.where(task.y == task.classes[0], 1.0, -1.0)
-    budget = (search_budget if options.search else fit_budget)(task.X, options.share)
+    of_share = (search_budget if options.search else fit_budget)(task.X, options.share)
+    budgets = options.budgets or [f"{of_share / 1e6:.0f}MB"]
     with tempfile.TemporaryDirectory() as folder:
         store = hinge.BlockStore.build((task.X, y), Path(folder) / "rows.blocks")
         if options.search:
-            for loss in options.losses:
-                report.add(set=name, loss=loss, **searched(store, loss, budget))
+            for budget, loss in product(budgets, options.losses):
+                report.add(set=name, budget=budget, loss=loss, **searched(store, loss, budget))
             return
-        for loss, C, intercept, tol in product(options.losses, options.Cs, options.intercepts, options.tols):
+        asked = product(budgets, options.losses, options.Cs, options.intercepts, options.tols)
+        for budget, loss, C, intercept, tol in asked:
             row: dict[str, float] = {}
             for solver, column in SOLVERS.items():
                 model = hinge_model(loss, C, intercept, solver, tol, n_jobs=1, memory_budget=budget)
@@ -77,10 +82,10 @@ def measure(name: str, options: argparse.Namespace, report: Report) -> None:
                 row[column] = time.perf_counter() - start
                 row[f"{column}_gap"] = float(model.certificate_.relative_gap[0])
             ratio = row["descent"] / row["newton"]
-            report.add(set=name, loss=loss, C=C, intercept=intercept, tol=tol, ratio=ratio, **row)
+            report.add(set=name, budget=budget, loss=loss, C=C, intercept=intercept, tol=tol, ratio=ratio, **row)
 
 
-def searched(store: hinge.BlockStore, loss: str, budget: int) -> dict[str, float]:
+def searched(store: hinge.BlockStore, loss: str, budget: str) -> dict[str, float]:
     """Seconds, C and its score by both solvers."""
     row: dict[str, float] = {}
     for solver, column in SOLVERS.items():
@@ -101,6 +106,7 @@ def main() -> None:
     parse.add_argument("--intercepts", type=names, default=["free"], help="of none, free, penalised")
     parse.add_argument("--tols", type=numbers, default=[1e-2, 1e-4], help="certified gaps asked for")
     parse.add_argument("--share", type=float, default=0.5, help="share of the entries that the budget has room for")
+    parse.add_argument("--budgets", type=names, help="comma-separated values of memory_budget in place of --share")
     parse.add_argument("--search", action="store_true", help="searches for C in place of fits")
     parse.add_argument("--output", type=Path, help="CSV file to write")
     options = parse.parse_args()
