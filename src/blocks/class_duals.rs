@@ -9,14 +9,12 @@
 //! changed; the choice of the cache may read them once more. Cached rows come from all pieces, so each time
 //! it is the whole file at most, some 50 bytes a row: as much as a reading of 25 entries.
 
-use std::fs::File;
-use std::io::Error as IoError;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::durable::file_at;
+use crate::durable::nameless::NamelessFile;
 use crate::fit::crammer_singer::rows::{Entry, Lists};
 use crate::memory::CollectLarge;
-use crate::{Error, Result, memory};
+use crate::{Result, memory};
 
 /// Rows of a piece.
 pub const PIECE: usize = 1 << 12;
@@ -35,8 +33,7 @@ struct Place {
 
 /// The file.
 pub struct ClassDualFile {
-    file: File,
-    folder: PathBuf,
+    file: NamelessFile,
     places: Vec<Place>,
     n_rows: usize,
     n_entries: usize,
@@ -50,14 +47,9 @@ impl ClassDualFile {
     /// # Errors
     /// [`Error::Io`], which names the folder.
     pub fn empty(folder: &Path, n_rows: usize) -> Result<Self> {
-        let file =
-            tempfile::tempfile_in(folder).map_err(|source| Error::Io { path: folder.to_owned(), source })?;
+        let file = NamelessFile::empty(folder)?;
         let places = vec![Place::default(); n_rows.div_ceil(PIECE)];
-        Ok(Self { file, folder: folder.to_owned(), places, n_rows, n_entries: 0, end: 0, holes: 0 })
-    }
-
-    fn io(&self, source: IoError) -> Error {
-        Error::Io { path: self.folder.clone(), source }
+        Ok(Self { file, places, n_rows, n_entries: 0, end: 0, holes: 0 })
     }
 
     /// Number of rows.
@@ -87,7 +79,7 @@ impl ClassDualFile {
             return Ok(lists);
         }
         let mut bytes = memory::zeros(place.len);
-        file_at::read(&self.file, &mut bytes, place.start).map_err(|source| self.io(source))?;
+        self.file.read(&mut bytes, place.start)?;
         let (lens, entries) = bytes.split_at(4 * n_rows);
         let mut entries = entries.as_chunks::<ENTRY_BYTES>().0;
         let mut list = Vec::new();
@@ -119,7 +111,7 @@ impl ClassDualFile {
             self.end += place.room as u64;
         }
         place.len = bytes.len();
-        file_at::write(&self.file, &bytes, place.start).map_err(|source| self.io(source))?;
+        self.file.write(&bytes, place.start)?;
         self.places[piece] = place;
         self.pack()
     }
@@ -129,7 +121,7 @@ impl ClassDualFile {
         if 2 * self.holes <= self.end || self.holes <= FEW_HOLES {
             return Ok(());
         }
-        let mut packed = Self::empty(&self.folder, self.n_rows)?;
+        let mut packed = Self::empty(self.file.folder(), self.n_rows)?;
         for piece in 0..self.places.len() {
             packed.set_piece(piece, &self.piece(piece)?)?;
         }
@@ -221,6 +213,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::Error;
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]

@@ -12,22 +12,19 @@
 //! How many these are is known only after the fit, so no budget can promise to hold it; with more than a
 //! third of the rows it is larger than the list.
 
-use std::fs::File;
-use std::io::Error as IoError;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::durable::file_at;
+use crate::durable::nameless::NamelessFile;
 use crate::memory::CollectLarge;
-use crate::{Error, Result, memory};
+use crate::{Result, memory};
 
 /// Variables read or written at a time at most.
 pub const RUN: usize = 1 << 15;
 
 /// The file.
 pub struct DualFile {
-    file: File,
-    folder: PathBuf,
+    file: NamelessFile,
     len: usize,
 }
 
@@ -37,14 +34,9 @@ impl DualFile {
     /// # Errors
     /// [`Error::Io`], which names the folder.
     pub fn zeros(folder: &Path, len: usize) -> Result<Self> {
-        let io = |source| Error::Io { path: folder.to_owned(), source };
-        let file = tempfile::tempfile_in(folder).map_err(io)?;
-        file.set_len(8 * len as u64).map_err(io)?;
-        Ok(Self { file, folder: folder.to_owned(), len })
-    }
-
-    fn io(&self, source: IoError) -> Error {
-        Error::Io { path: self.folder.clone(), source }
+        let file = NamelessFile::empty(folder)?;
+        file.set_len(8 * len as u64)?;
+        Ok(Self { file, len })
     }
 
     /// Number of variables.
@@ -63,7 +55,7 @@ impl DualFile {
     /// [`Error::Io`].
     pub fn read(&self, range: Range<usize>) -> Result<Vec<f64>> {
         let mut bytes = memory::zeros(8 * range.len());
-        file_at::read(&self.file, &mut bytes, 8 * range.start as u64).map_err(|e| self.io(e))?;
+        self.file.read(&mut bytes, 8 * range.start as u64)?;
         Ok(bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect_large())
     }
 
@@ -74,7 +66,7 @@ impl DualFile {
     pub fn write(&mut self, start: usize, values: &[f64]) -> Result<()> {
         debug_assert!(start + values.len() <= self.len);
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect_large();
-        file_at::write(&self.file, &bytes, 8 * start as u64).map_err(|e| self.io(e))
+        self.file.write(&bytes, 8 * start as u64)
     }
 
     /// The variables of rising positions.
@@ -123,6 +115,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::Error;
     use proptest::prelude::*;
 
     proptest! {

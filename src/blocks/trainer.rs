@@ -12,7 +12,7 @@ use super::problem::{BlockProblem, BlockState, ProblemEnd};
 use super::settings::{BlockSettings, DualsIn};
 use super::state::BinaryProblem;
 use super::task::{BinaryTask, RowFolds};
-use crate::durable::scratch_folder;
+use crate::durable::nameless::folder_beside;
 use crate::fit::{Intercept, Monitor};
 use crate::source::fetch::Fetch;
 use crate::store::reader::Store;
@@ -36,7 +36,7 @@ pub fn fit(
     settings.check()?;
     check_row_count(store)?;
     let groups = groups(store, settings, tasks.len());
-    let folder = groups.on_disk.then(|| scratch_folder(keep.map(|keep| keep.path)));
+    let folder = groups.on_disk.then(|| folder_beside(keep.map(|keep| keep.path)));
     let training = || Training {
         store,
         problems: description(tasks),
@@ -104,7 +104,7 @@ pub fn fit_crammer_singer(
     }
     check_row_count(store)?;
     let (plan, on_disk) = all_classes_plan(store, settings)?;
-    let folder = on_disk.then(|| scratch_folder(keep.map(|keep| keep.path)));
+    let folder = on_disk.then(|| folder_beside(keep.map(|keep| keep.path)));
     // Blocks differ, so a fit with a file does not go on from a checkpoint of one without.
     let place = if on_disk { " in a file" } else { "" };
     let problems = format!("crammer_singer {cost:?}{place}");

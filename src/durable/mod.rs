@@ -10,6 +10,8 @@
 //! * [`frames`]: records one after the other, each with a checksum;
 //! * [`log`]: a held file of such records, which a later task replays and goes on from.
 //!
+//! [`nameless`] files are the others: they may be lost.
+//!
 //! **Locks.** Drafts and held files are locked. A lock belongs to the file, not to its name, and files are
 //! renamed: a draft may have another name by the time it is locked. So whether the name still leads to the
 //! locked file is tested after locking, and where it does not the file is opened again; nothing is written,
@@ -18,7 +20,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Result};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use same_file::Handle;
 
@@ -27,15 +29,8 @@ pub mod file_at;
 pub mod frames;
 pub mod held;
 pub mod log;
+pub mod nameless;
 pub mod target;
-
-/// The folder of files without a name: that of a checkpoint or a journal, else the system's for temporary
-/// files.
-pub fn scratch_folder(keep: Option<&Path>) -> PathBuf {
-    let Some(keep) = keep else { return std::env::temp_dir() };
-    let beside = keep.parent().filter(|folder| !folder.as_os_str().is_empty());
-    beside.unwrap_or(Path::new(".")).to_owned()
-}
 
 /// Opens and locks the file of a name, `None` if another holds it.
 fn lock(path: &Path, options: &OpenOptions) -> Result<Option<File>> {

@@ -19,7 +19,8 @@ use super::spec::Spec;
 use super::trial;
 use crate::blocks::BinaryTask;
 use crate::blocks::trainer::check_row_count;
-use crate::durable::{scratch_folder, target};
+use crate::durable::nameless::folder_beside;
+use crate::durable::target;
 use crate::fit::newton::factorisation;
 use crate::fit::routes::{EASY, STORE_LONG_ROWS, TRIAL_LEFT};
 use crate::fit::{Monitor, auto};
@@ -120,7 +121,7 @@ impl OnDisk<'_> {
             budget: self.blocks.budget,
             loss: self.spec.loss,
             intercept: self.spec.intercept,
-            folder: scratch_folder(keep),
+            folder: folder_beside(keep),
         }
     }
 

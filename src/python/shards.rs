@@ -15,7 +15,7 @@ use super::outcome::as_dict;
 use super::run::{callback_error, run, unwrap_callback};
 use super::search::{FoldArrays, PlanOptions, SearchCall, as_folds};
 use super::turns::Turns;
-use crate::durable::scratch_folder;
+use crate::durable::nameless::folder_beside;
 use crate::front::Outcome;
 use crate::labels::Labels;
 use crate::matrix::{CsrValues, Value};
@@ -82,7 +82,7 @@ impl RowShard {
         let (spec, n_threads) = (options.spec()?, options.n_threads);
         let (loss, intercept) = (spec.loss, spec.intercept);
         let rows =
-            StoreRows { n_columns, classes, lanes, budget, loss, intercept, folder: scratch_folder(None) };
+            StoreRows { n_columns, classes, lanes, budget, loss, intercept, folder: folder_beside(None) };
         let served = py.detach(|| memory::catch(|| Served::start(StoreData { path, rows, n_threads })))?;
         Ok(Self { served: Turns::new(Some(served)) })
     }

@@ -18,7 +18,7 @@ use super::shard::{CLASSES, CostedRows, Shard, ShardFacts, ShardFolds, ShardRows
 use super::spill::SpillFile;
 use super::wire::{Reader, ShardAnswer, SumsKind};
 use crate::blocks::budget;
-use crate::fit::routes::{SHARD_OWN_COLUMNS, SHARD_PIECE_COLUMNS, SHARD_PIECE_ENTRIES};
+use crate::fit::routes::{SHARD_OWN_COLUMNS, SHARD_PIECE_COLUMNS, SHARD_PIECE_ENTRIES, SHARD_PIECE_SHARE};
 use crate::fit::{Intercept, Monitor};
 use crate::loss::LossKind;
 use crate::matrix::Matrix;
@@ -41,9 +41,6 @@ const LANE_BYTES: u64 = 40;
 /// request and its answer on their way.
 const VECTORS: u64 = 10;
 const TRAVELLING: u64 = 5;
-/// Share of the memory for rows that a piece may take. mnist, one class against the rest, C = 1, within 120
-/// MB: 3.7 s with 2, of which a piece of five stays, 2.3 with 8.
-const SHARE: u64 = 8;
 
 /// The rows of a store as a shard.
 #[derive(Clone)]
@@ -120,7 +117,7 @@ impl StoreRows {
         // Small pieces leave more room for those that stay, but vectors of the columns begin anew with each.
         let floor = (SHARD_PIECE_COLUMNS * self.n_columns) as u64 * turning;
         let ceiling = (SHARD_PIECE_ENTRIES as u64 * turning).max(floor);
-        let most = (left / SHARE).max(floor.min(left / 2)).min(ceiling).max(least);
+        let most = (left / SHARD_PIECE_SHARE).max(floor.min(left / 2)).min(ceiling).max(least);
         let (mut blocks, mut held, mut size) = (vec![Vec::new()], vec![0], 0);
         for (k, page) in (0..).zip(pages) {
             if size + bytes(page, turning) > most && size > 0 {
@@ -496,8 +493,7 @@ impl<'s, 'a> StoreShard<'s, 'a> {
         let (mut reader, mut answer) = (Reader::new(words, 1), ShardAnswer::default());
         let (is_held, spilled) = (self.loader.is_held(k), &mut self.spilled);
         while !reader.is_empty() && reader.next_op()?.is_of_numbers() {
-            spilled.bring(k, reader.next_op()?, shard.row_vectors())?;
-            shard.answer_one(&mut reader, &mut answer)?;
+            spilled.answer_one(k, &mut shard, &mut reader, &mut answer)?;
         }
         if !reader.is_empty() {
             self.loader.load(k)?;
@@ -506,8 +502,7 @@ impl<'s, 'a> StoreShard<'s, 'a> {
             let (mut awake, mut is_over) = (shard.moved_to(here, monitor), false);
             while !reader.is_empty() && !is_over {
                 is_over = reader.next_op()?.is_relayed();
-                spilled.bring(k, reader.next_op()?, awake.row_vectors())?;
-                awake.answer_one(&mut reader, &mut answer)?;
+                spilled.answer_one(k, &mut awake, &mut reader, &mut answer)?;
             }
             shard = awake.moved_to(absent, monitor);
         }

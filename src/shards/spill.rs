@@ -8,16 +8,15 @@
 //! Tried: all vectors of a piece in and out at each of its turns. The search on flights within 300 MB took 28
 //! to 31 s instead of 22 to 25, a covtype fit with the hinge within 85 MB 5.0 to 5.7 instead of 4.0.
 
-use std::fs::File;
-use std::io::Error as IoError;
 use std::ops::{BitOr, BitOrAssign};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::wire::Op;
-use crate::durable::file_at;
+use super::shard::Shard;
+use super::wire::{Op, Reader, ShardAnswer};
+use crate::durable::nameless::NamelessFile;
 use crate::matrix::lanes::Block;
-use crate::{Error, Result, memory};
+use crate::{Result, memory};
 
 /// Vectors that are needed together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +38,9 @@ pub enum KnownPart {
 }
 
 impl KnownPart {
-    /// How many there are in the file.
-    const KEPT: usize = 6;
+    /// Those that are in the file.
+    const KEPT: [Self; 6] =
+        [Self::Terms, Self::Points, Self::Decisions, Self::Slopes, Self::Curvatures, Self::Steps];
 }
 
 /// Some parts.
@@ -180,7 +180,7 @@ struct Place {
 /// A piece.
 #[derive(Clone)]
 struct Spilled {
-    places: [Place; KnownPart::KEPT],
+    places: [Place; KnownPart::KEPT.len()],
     /// What is in memory,
     here: KnownParts,
     /// and what of that the file does not have.
@@ -191,7 +191,7 @@ struct Spilled {
 pub struct SpillFile {
     folder: PathBuf,
     /// Made when something is to be written.
-    file: Option<File>,
+    file: Option<NamelessFile>,
     pieces: Vec<Spilled>,
     end: u64,
 }
@@ -203,6 +203,21 @@ impl SpillFile {
         Self { folder, file: None, pieces: vec![piece; n_pieces], end: 0 }
     }
 
+    /// Does the next operation of a request, with what it needs of the piece in memory.
+    ///
+    /// # Errors
+    /// Those of [`Self::bring`] and of [`Shard::answer_one`].
+    pub fn answer_one(
+        &mut self,
+        k: usize,
+        shard: &mut Shard<'_>,
+        reader: &mut Reader<'_>,
+        answer: &mut ShardAnswer,
+    ) -> Result<()> {
+        self.bring(k, reader.next_op()?, shard.row_vectors())?;
+        shard.answer_one(reader, answer)
+    }
+
     /// Brings what an operation reads into memory, and takes it that it does what [`Touched`] says.
     ///
     /// # Errors
@@ -210,19 +225,16 @@ impl SpillFile {
     pub fn bring(&mut self, k: usize, op: Op, vectors: Vec<(KnownPart, &mut dyn RowVector)>) -> Result<()> {
         let Touched { read, changed } = Touched::by(op);
         let piece = &self.pieces[k];
-        let mut left: [&[usize]; KnownPart::KEPT] = piece.places.each_ref().map(|place| &place.lens[..]);
-        let mut at = piece.places.each_ref().map(|place| place.start);
-        let is_to_come =
-            |part: KnownPart| part != KnownPart::Products && read.has(part) && !piece.here.has(part);
+        let mut left = piece.places.each_ref().map(|place| (place.start, place.lens.iter()));
+        let is_to_come = |part| KnownPart::KEPT.contains(&part) && read.has(part) && !piece.here.has(part);
         for (part, vector) in vectors.into_iter().filter(|(part, _)| is_to_come(*part)) {
-            let (len, others) = left[part as usize].split_first().expect("as many as were put there");
-            left[part as usize] = others;
-            let bytes: &mut [u8] = bytemuck::cast_slice_mut(vector.remake(*len));
+            let (at, lens) = &mut left[part as usize];
+            let len = *lens.next().expect("as many as were put there");
+            let bytes: &mut [u8] = bytemuck::cast_slice_mut(vector.remake(len));
             if !bytes.is_empty() {
-                let file = self.file.as_ref().expect("it has been written");
-                file_at::read(file, bytes, at[part as usize]).map_err(|source| self.error(source))?;
+                self.file.as_ref().expect("it has been written").read(bytes, *at)?;
             }
-            at[part as usize] += bytes.len() as u64;
+            *at += bytes.len() as u64;
         }
         let piece = &mut self.pieces[k];
         piece.here |= read | changed;
@@ -237,19 +249,9 @@ impl SpillFile {
     /// [`Error::Io`], which names the folder.
     pub fn put(&mut self, k: usize, mut vectors: Vec<(KnownPart, &mut dyn RowVector)>) -> Result<()> {
         let changed = self.pieces[k].changed;
-        for part in [
-            KnownPart::Terms,
-            KnownPart::Points,
-            KnownPart::Decisions,
-            KnownPart::Slopes,
-            KnownPart::Curvatures,
-            KnownPart::Steps,
-        ] {
-            if changed.has(part) {
-                let of_part =
-                    vectors.iter().filter(|(of, _)| *of == part).map(|(_, vector)| vector.numbers());
-                self.write(k, part, &of_part.collect::<Vec<_>>())?;
-            }
+        for part in KnownPart::KEPT.into_iter().filter(|part| changed.has(*part)) {
+            let of_part = vectors.iter().filter(|(of, _)| *of == part).map(|(_, vector)| vector.numbers());
+            self.write(k, part, &of_part.collect::<Vec<_>>())?;
         }
         vectors.iter_mut().for_each(|(_, vector)| vector.forget());
         (self.pieces[k].here, self.pieces[k].changed) = (KnownParts::NONE, KnownParts::NONE);
@@ -267,27 +269,25 @@ impl SpillFile {
         let mut at = place.start;
         for numbers in vectors.iter().filter(|numbers| !numbers.is_empty()) {
             let bytes: &[u8] = bytemuck::cast_slice(numbers);
-            file_at::write(self.file()?, bytes, at).map_err(|source| self.error(source))?;
+            self.file()?.write(bytes, at)?;
             at += bytes.len() as u64;
         }
         Ok(())
     }
 
-    fn file(&mut self) -> Result<&File> {
-        if self.file.is_none() {
-            self.file = Some(tempfile::tempfile_in(&self.folder).map_err(|source| self.error(source))?);
-        }
-        Ok(self.file.as_ref().expect("just made"))
-    }
-
-    fn error(&self, source: IoError) -> Error {
-        Error::Io { path: self.folder.clone(), source }
+    fn file(&mut self) -> Result<&mut NamelessFile> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => NamelessFile::empty(&self.folder)?,
+        };
+        Ok(self.file.insert(file))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Error;
     use proptest::prelude::*;
     use std::path::Path;
 
