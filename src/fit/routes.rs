@@ -391,7 +391,7 @@ pub const SHARD_PIECE_COLUMNS: usize = 32;
 /// The most that a piece takes of the room for rows: one part in so many, but for the least of columns.
 /// mnist, one class against the rest, C = 1, within 120 MB: 3.7 s with 2, of which a piece of five stays, 2.3
 /// with 8.
-pub const SHARD_PIECE_SHARE: u64 = 8;
+pub const SHARD_PIECE_SHARE: usize = 8;
 /// Columns with which a matrix of curvatures may travel: 1 MB a shard, as many bytes as 256 products.
 pub const SHARD_MATRIX_COLUMNS: usize = 512;
 /// Entries of all shards up to which each fits all its rows for a start, in a tenth of a second; where there

@@ -117,7 +117,7 @@ impl StoreRows {
         // Small pieces leave more room for those that stay, but vectors of the columns begin anew with each.
         let floor = (SHARD_PIECE_COLUMNS * self.n_columns) as u64 * turning;
         let ceiling = (SHARD_PIECE_ENTRIES as u64 * turning).max(floor);
-        let most = (left / SHARD_PIECE_SHARE).max(floor.min(left / 2)).min(ceiling).max(least);
+        let most = (left / SHARD_PIECE_SHARE as u64).max(floor.min(left / 2)).min(ceiling).max(least);
         let (mut blocks, mut held, mut size) = (vec![Vec::new()], vec![0], 0);
         for (k, page) in (0..).zip(pages) {
             if size + bytes(page, turning) > most && size > 0 {
@@ -493,7 +493,8 @@ impl<'s, 'a> StoreShard<'s, 'a> {
         let (mut reader, mut answer) = (Reader::new(words, 1), ShardAnswer::default());
         let (is_held, spilled) = (self.loader.is_held(k), &mut self.spilled);
         while !reader.is_empty() && reader.next_op()?.is_of_numbers() {
-            spilled.answer_one(k, &mut shard, &mut reader, &mut answer)?;
+            spilled.bring(k, reader.next_op()?, shard.row_vectors())?;
+            shard.answer_one(&mut reader, &mut answer)?;
         }
         if !reader.is_empty() {
             self.loader.load(k)?;
@@ -502,7 +503,8 @@ impl<'s, 'a> StoreShard<'s, 'a> {
             let (mut awake, mut is_over) = (shard.moved_to(here, monitor), false);
             while !reader.is_empty() && !is_over {
                 is_over = reader.next_op()?.is_relayed();
-                spilled.answer_one(k, &mut awake, &mut reader, &mut answer)?;
+                spilled.bring(k, reader.next_op()?, awake.row_vectors())?;
+                awake.answer_one(&mut reader, &mut answer)?;
             }
             shard = awake.moved_to(absent, monitor);
         }

@@ -12,8 +12,7 @@ use std::ops::{BitOr, BitOrAssign};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::shard::Shard;
-use super::wire::{Op, Reader, ShardAnswer};
+use super::wire::Op;
 use crate::durable::nameless::NamelessFile;
 use crate::matrix::lanes::Block;
 use crate::{Result, memory};
@@ -201,21 +200,6 @@ impl SpillFile {
     pub fn new(folder: PathBuf, n_pieces: usize) -> Self {
         let piece = Spilled { places: Default::default(), here: KnownParts::ALL, changed: KnownParts::NONE };
         Self { folder, file: None, pieces: vec![piece; n_pieces], end: 0 }
-    }
-
-    /// Does the next operation of a request, with what it needs of the piece in memory.
-    ///
-    /// # Errors
-    /// Those of [`Self::bring`] and of [`Shard::answer_one`].
-    pub fn answer_one(
-        &mut self,
-        k: usize,
-        shard: &mut Shard<'_>,
-        reader: &mut Reader<'_>,
-        answer: &mut ShardAnswer,
-    ) -> Result<()> {
-        self.bring(k, reader.next_op()?, shard.row_vectors())?;
-        shard.answer_one(reader, answer)
     }
 
     /// Brings what an operation reads into memory, and takes it that it does what [`Touched`] says.
