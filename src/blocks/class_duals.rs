@@ -45,7 +45,7 @@ impl ClassDualFile {
     /// A file of so many empty lists in a folder.
     ///
     /// # Errors
-    /// [`Error::Io`], which names the folder.
+    /// [`crate::Error::Io`], which names the folder.
     pub fn empty(folder: &Path, n_rows: usize) -> Result<Self> {
         let file = NamelessFile::empty(folder)?;
         let places = vec![Place::default(); n_rows.div_ceil(PIECE)];
@@ -70,7 +70,7 @@ impl ClassDualFile {
     /// The lists of the rows of a piece.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`crate::Error::Io`].
     pub fn piece(&self, piece: usize) -> Result<Lists> {
         let n_rows = PIECE.min(self.n_rows - piece * PIECE);
         let mut lists = Lists::empty(n_rows);
@@ -96,7 +96,7 @@ impl ClassDualFile {
     /// Sets the lists of the rows of a piece.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`crate::Error::Io`].
     pub fn set_piece(&mut self, piece: usize, lists: &Lists) -> Result<()> {
         let lens = (0..lists.n_rows()).flat_map(|k| (lists.get(k).len() as u32).to_le_bytes());
         let entries = (0..lists.n_rows()).flat_map(|k| lists.get(k)).flat_map(encode);
@@ -132,7 +132,7 @@ impl ClassDualFile {
     /// The lists of chosen rows, `positions[k]` at `k`; `order` visits these by rising position.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`crate::Error::Io`].
     pub fn gather(&self, positions: &[u32], order: impl Iterator<Item = usize>) -> Result<Lists> {
         let mut lists = Lists::empty(positions.len());
         let mut open: Option<(usize, Lists)> = None;
@@ -151,7 +151,7 @@ impl ClassDualFile {
     /// All lists, the rest of each row's cost on its own class.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`crate::Error::Io`].
     pub fn completed(&self, classes: &[u32], cost: &[f64]) -> Result<Lists> {
         let (mut here, mut failure) = (Lists::empty(PIECE), None);
         let lists = Lists::completed(1.0, classes, cost, false, |i, list| {
@@ -170,7 +170,7 @@ impl ClassDualFile {
     /// them, which is `row` of `lists`, and says whether it has. Whether any was set.
     ///
     /// # Errors
-    /// [`Error::Io`]; some are then set.
+    /// [`crate::Error::Io`]; some are then set.
     pub fn update(
         &mut self,
         positions: &[u32],

@@ -32,7 +32,7 @@ impl DualFile {
     /// A file of so many zeros in a folder.
     ///
     /// # Errors
-    /// [`Error::Io`], which names the folder.
+    /// [`crate::Error::Io`], which names the folder.
     pub fn zeros(folder: &Path, len: usize) -> Result<Self> {
         let file = NamelessFile::empty(folder)?;
         file.set_len(8 * len as u64)?;
@@ -52,7 +52,7 @@ impl DualFile {
     /// The variables of a range of positions.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`crate::Error::Io`].
     pub fn read(&self, range: Range<usize>) -> Result<Vec<f64>> {
         let mut bytes = memory::zeros(8 * range.len());
         self.file.read(&mut bytes, 8 * range.start as u64)?;
@@ -62,7 +62,7 @@ impl DualFile {
     /// Writes the variables from a position on.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`crate::Error::Io`].
     pub fn write(&mut self, start: usize, values: &[f64]) -> Result<()> {
         debug_assert!(start + values.len() <= self.len);
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect_large();
@@ -72,7 +72,7 @@ impl DualFile {
     /// The variables of rising positions.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`crate::Error::Io`].
     pub fn gather(&self, positions: &[u32]) -> Result<Vec<f64>> {
         let mut values = memory::with_capacity(positions.len());
         for run in runs(positions) {
@@ -86,7 +86,7 @@ impl DualFile {
     /// Sets the variables of rising positions.
     ///
     /// # Errors
-    /// [`Error::Io`]; some are then set.
+    /// [`crate::Error::Io`]; some are then set.
     pub fn scatter(&mut self, positions: &[u32], mut values: &[f64]) -> Result<()> {
         for run in runs(positions) {
             let (start, end) = ends(run);
