@@ -205,7 +205,7 @@ impl SpillFile {
     /// Brings what an operation reads into memory, and takes it that it does what [`Touched`] says.
     ///
     /// # Errors
-    /// [`Error::Io`], which names the folder; the vectors are then lost.
+    /// [`crate::Error::Io`], which names the folder; the vectors are then lost.
     pub fn bring(&mut self, k: usize, op: Op, vectors: Vec<(KnownPart, &mut dyn RowVector)>) -> Result<()> {
         let Touched { read, changed } = Touched::by(op);
         let piece = &self.pieces[k];
@@ -230,7 +230,7 @@ impl SpillFile {
     /// the file: dual points do, once or twice in a fit.
     ///
     /// # Errors
-    /// [`Error::Io`], which names the folder.
+    /// [`crate::Error::Io`], which names the folder.
     pub fn put(&mut self, k: usize, mut vectors: Vec<(KnownPart, &mut dyn RowVector)>) -> Result<()> {
         let changed = self.pieces[k].changed;
         for part in KnownPart::KEPT.into_iter().filter(|part| changed.has(*part)) {
