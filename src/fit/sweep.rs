@@ -19,6 +19,9 @@ use crate::parallel;
 pub const ROW_CHUNK: usize = 2048;
 /// Rows of which a step is told at once: what it computes of them stays in the first-level cache.
 pub const AHEAD: usize = 128;
+/// Rows between the request for a row's memory and its use where many rows between are not read: the hardware
+/// foresees only rows one behind the other.
+const FORESIGHT: usize = 4;
 /// Numbers per task of an elementwise vector operation.
 const VECTOR_CHUNK: usize = 32_768;
 /// Upper limit for the number of private vectors in a scattering pass.
@@ -48,6 +51,16 @@ pub trait RowStep<const L: usize>: Send {
     /// Called before some rows, at most [`AHEAD`], of which the first is row `k` of the part.
     #[inline(always)]
     fn begin(&mut self, _rows: Range<usize>, _k: usize) {}
+    /// Whether it has nothing to do with most rows ([`super::routes::SPARSE_ROWS`]).
+    #[inline(always)]
+    fn is_sparse(&self) -> bool {
+        false
+    }
+    /// Whether there is anything to do with row `k` of the part; asked where it [`Self::is_sparse`].
+    #[inline(always)]
+    fn reads(&self, _k: usize) -> bool {
+        true
+    }
 }
 
 /// [`Sweep::scatter`] on a piece of a part.
@@ -66,8 +79,21 @@ impl<S: RowStep<L>, const L: usize> WideWork for Piece<'_, S, L> {
         for start in self.range.clone().step_by(AHEAD) {
             let some = start..(start + AHEAD).min(self.range.end);
             self.step.begin(some.clone(), start - self.first);
+            if !self.step.is_sparse() {
+                some.for_each(|i| self.step.step(rows, i, i - self.first, self.out));
+                continue;
+            }
+            let (mut list, mut count) = ([0; AHEAD], 0);
             for i in some {
-                self.step.step(rows, i, i - self.first, self.out);
+                list[count] = i;
+                count += usize::from(self.step.reads(i - self.first));
+            }
+            let list = &list[..count];
+            for (n, i) in list.iter().enumerate() {
+                if let Some(next) = list.get(n + FORESIGHT) {
+                    rows.prefetch(*next);
+                }
+                self.step.step(rows, *i, i - self.first, self.out);
             }
         }
     }

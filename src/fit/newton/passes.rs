@@ -103,11 +103,21 @@ pub struct Product<'s, const L: usize> {
     pub product_z: &'s mut [[f64; L]],
     /// `s.x_i` of the part, for the sum `s` of steps so far.
     pub step_z: &'s mut [[f64; L]],
+    /// Few rows have curvature.
+    pub is_sparse: bool,
     /// Rows read.
     pub read: usize,
 }
 
 impl<const L: usize> RowStep<L> for Product<'_, L> {
+    #[inline(always)]
+    fn is_sparse(&self) -> bool {
+        self.is_sparse
+    }
+    #[inline(always)]
+    fn reads(&self, k: usize) -> bool {
+        !is_zero(&self.curvature[k])
+    }
     #[inline(always)]
     fn step<R: Rows>(&mut self, rows: &R, i: usize, k: usize, out: &mut [[f64; L]]) {
         let bend = &self.curvature[k];

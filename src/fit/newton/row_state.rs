@@ -16,7 +16,7 @@ use crate::Result;
 use crate::fit::intercept;
 use crate::fit::monitor::Monitor;
 use crate::fit::objective::{Along, Objective, TermSum, Unmoved, sum_terms};
-use crate::fit::routes::HESSIAN_ANEW;
+use crate::fit::routes::{HESSIAN_ANEW, SPARSE_ROWS};
 use crate::fit::sweep::{Sweep, for_chunks, split};
 use crate::matrix::Rows;
 use crate::matrix::design::Design;
@@ -116,6 +116,8 @@ pub struct RowState<'a, const L: usize> {
     pub step_z: Block<L>,
     /// `p.x_i` for the last direction.
     pub product_z: Block<L>,
+    /// Rows that the last product read.
+    read: usize,
     /// Where matrices of curvatures are made of the ones before.
     kept: Option<KeptMatrix>,
     /// The columns of [`Form::Frequent`], where there is that form.
@@ -134,6 +136,7 @@ impl<'a, const L: usize> RowState<'a, L> {
             curvature: Block::zeros(n),
             step_z: Block::zeros(n),
             product_z: Block::zeros(n),
+            read: n,
             kept: None,
             frequent: None,
         }
@@ -144,7 +147,8 @@ impl<'a, const L: usize> RowState<'a, L> {
     pub fn moved_to<'b>(self, design: Design<'b>, monitor: &'b dyn Monitor) -> RowState<'b, L> {
         let Self { z, slopes, curvature, step_z, product_z, .. } = self;
         let sweep = Sweep::new(design, monitor);
-        RowState { sweep, monitor, z, slopes, curvature, step_z, product_z, kept: None, frequent: None }
+        let read = z.len();
+        RowState { sweep, monitor, z, slopes, curvature, step_z, product_z, read, kept: None, frequent: None }
     }
 
     /// Has the form of the most frequent columns, too.
@@ -229,6 +233,7 @@ impl<const L: usize> Passes<L> for RowState<'_, L> {
     }
 
     fn multiply(&mut self, p: &[[f64; L]], length: Option<&[f64; L]>, out: &mut Block<L>) -> Result<usize> {
+        let is_sparse = length.is_some() && self.read as f64 <= SPARSE_ROWS * self.n_rows() as f64;
         let Self { sweep, curvature, step_z, product_z, .. } = self;
         let parts = sweep.parts().to_vec();
         let blocks = split(&parts, product_z).into_iter().zip(split(&parts, step_z));
@@ -241,10 +246,12 @@ impl<const L: usize> Passes<L> for RowState<'_, L> {
                 curvature: &curvature[part.clone()],
                 product_z,
                 step_z,
+                is_sparse,
                 read: 0,
             })
             .collect();
-        Ok(sweep.scatter(out, steps).iter().map(|s| s.read).sum())
+        self.read = sweep.scatter(out, steps).iter().map(|s| s.read).sum();
+        Ok(self.read)
     }
 
     fn finish(&mut self, step: &Block<L>, length: Option<&[f64; L]>) -> Result<usize> {
