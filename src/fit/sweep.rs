@@ -80,7 +80,10 @@ impl<S: RowStep<L>, const L: usize> WideWork for Piece<'_, S, L> {
             let some = start..(start + AHEAD).min(self.range.end);
             self.step.begin(some.clone(), start - self.first);
             if !self.step.is_sparse() {
-                some.for_each(|i| self.step.step(rows, i, i - self.first, self.out));
+                // No `for_each`: its closure would not be compiled for wide registers.
+                for i in some {
+                    self.step.step(rows, i, i - self.first, self.out);
+                }
                 continue;
             }
             let (mut list, mut count) = ([0; AHEAD], 0);

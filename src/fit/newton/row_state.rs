@@ -324,3 +324,45 @@ impl<O: Objective<L>, const L: usize> TermPasses<O, L> for RowState<'_, L> {
         Ok([old, new])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fit::Silent;
+    use crate::fit::waves::Waves;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// A product that passes over rows, which each one but the first of a system may do, is the one that
+        /// asks every row, bit for bit, as are the decision values.
+        #[test]
+        fn products_of_few_rows_are_those_of_all(
+            n in 2..700usize,
+            d in 1..9usize,
+            share in 1..12usize,
+            intercept in 0..3usize,
+        ) {
+            let waves = Waves::new(n, d, 1.0, 3);
+            let rows = waves.rows();
+            let design = waves.problem(&rows, intercept).design(0.5);
+            let mut state = RowState::<1>::new(design, false, &Silent);
+            let mut n_curved = 0;
+            for (i, bend) in state.curvature.iter_mut().enumerate() {
+                let is_curved = (i * i + 7 * i / 3) % share == 0;
+                n_curved += usize::from(is_curved);
+                bend[0] = if is_curved { 0.5 + (i as f64).sin().abs() } else { 0.0 };
+            }
+            let p: Vec<[f64; 1]> = (0..design.n_cols()).map(|j| [(j as f64 + 0.3).cos()]).collect();
+            let [mut of_all, mut of_few] = [(); 2].map(|()| Block::zeros(p.len()));
+            prop_assert_eq!(state.multiply(&p, None, &mut of_all).unwrap(), n_curved);
+            let of_first = state.product_z.to_vec();
+            prop_assert_eq!(state.multiply(&p, Some(&[1.5]), &mut of_few).unwrap(), n_curved);
+            prop_assert_eq!(&of_all[..], &of_few[..]);
+            prop_assert_eq!(&of_first, &state.product_z.to_vec());
+            for (i, (total, last)) in state.step_z.iter().zip(&of_first).enumerate() {
+                let is_curved = state.curvature[i][0] != 0.0;
+                prop_assert_eq!(total[0], if is_curved { 1.5 * last[0] } else { 0.0 });
+            }
+        }
+    }
+}
