@@ -247,9 +247,9 @@ pub const HESSIAN_OFF: f64 = 0.2;
 /// C = 16, 1e-2 and C = 1, 1e-6 22.4 and 15.8, 26.3 and 16.4; covtype, C = 1, 1e-4 and C = 16, 1e-6 331 and
 /// 252, 404 and 256; w8a, C = 1, 1e-6 44.1 and 44.5, as matrices are a fifth of it.
 pub const HESSIAN_ANEW: f64 = 0.6;
-/// Share of the rows with curvature up to which products with the Hessian ask for the memory of such rows ahead
-/// of time, past those without. Hinge, gap 1e-4, never and for shares up to 0.3, 0.6 and 1: flights, C = 1,
-/// 6.6, 6.4, 5.7 and 6.1 s.
+/// Share of the rows with curvature up to which products with the Hessian ask for the memory of such rows
+/// ahead of time, past those without. Hinge, gap 1e-4, never and for shares up to 0.3, 0.6 and 1: flights,
+/// C = 1, 6.6, 6.4, 5.7 and 6.1 s.
 pub const SPARSE_ROWS: f64 = 0.6;
 /// Multiplications over contiguous memory that cost as much as one elsewhere.
 pub const VECTORISED: f64 = 6.0;
