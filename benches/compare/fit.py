@@ -67,8 +67,7 @@ class Case:
                 if self._arrived(values[-1], run):
                     quickest = min(quickest, run.seconds)
                     break
-                is_certified = run.claimed is not None and run.claimed <= tol
-                if run.seconds > quickest or (not is_certified and self._stuck(values, run)):
+                if run.seconds > quickest or self._stuck(values, run, tol):
                     break
 
     def _arrived(self, value: float, run: Run) -> bool:
@@ -81,7 +80,9 @@ class Case:
             self.best = min(self.best, value)
             self.floor = max(self.floor, value * (1.0 - claimed))
 
-    def _stuck(self, values: list[float], run: Run) -> bool:
+    def _stuck(self, values: list[float], run: Run, tol: float) -> bool:
+        if run.claimed is not None and run.claimed <= tol:
+            return False
         far = [value - self.best for value in values[-3:]]
         return len(far) == 3 and run.seconds > STUCK_SECONDS and far[2] > STUCK_SHARE * far[0]
 

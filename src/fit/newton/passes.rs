@@ -120,10 +120,10 @@ impl<const L: usize> RowStep<L> for Product<'_, L> {
     }
     #[inline(always)]
     fn step<R: Rows>(&mut self, rows: &R, i: usize, k: usize, out: &mut [[f64; L]]) {
-        let bend = &self.curvature[k];
-        if is_zero(bend) {
+        if !self.reads(k) {
             return;
         }
+        let bend = &self.curvature[k];
         self.read += 1;
         let q = rows.dot_lanes(i, self.p);
         let (total, last) = (&mut self.step_z[k], &mut self.product_z[k]);

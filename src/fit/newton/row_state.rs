@@ -353,7 +353,7 @@ mod tests {
                 bend[0] = if is_curved { 0.5 + (i as f64).sin().abs() } else { 0.0 };
             }
             let p: Vec<[f64; 1]> = (0..design.n_cols()).map(|j| [(j as f64 + 0.3).cos()]).collect();
-            let [mut of_all, mut of_few] = [(); 2].map(|()| Block::zeros(p.len()));
+            let (mut of_all, mut of_few) = (Block::zeros(p.len()), Block::zeros(p.len()));
             prop_assert_eq!(state.multiply(&p, None, &mut of_all).unwrap(), n_curved);
             let of_first = state.product_z.to_vec();
             prop_assert_eq!(state.multiply(&p, Some(&[1.5]), &mut of_few).unwrap(), n_curved);
