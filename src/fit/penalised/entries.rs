@@ -120,11 +120,17 @@ impl<R: RowModels> QuadraticModel for Entries<R> {
             return Ok(0.0);
         };
         let slope = block.places.iter().map(|&k| self.along(k as usize)[0]).collect_large();
-        let minimum = block.minimum(slope, terms, w, monitor)?;
-        let mut there = memory::copy(w);
-        block.places.iter().zip(minimum).for_each(|(&k, weight)| there[k as usize] = weight);
+        let (minimum, fall) = block.minimum(slope, terms, w, monitor)?;
+        if fall > 0.0 {
+            for (&k, weight) in block.places.iter().zip(minimum) {
+                let by = weight - std::mem::replace(&mut w[k as usize], weight);
+                if by != 0.0 {
+                    self.shift(k as usize, by);
+                }
+            }
+        }
         self.heavy = Some(block);
-        Ok(self.go_if_lower(terms, w, &there).1)
+        Ok(fall.max(0.0))
     }
     /// To the extrapolation of the last epochs, or along conjugate gradients, if model and penalty are lower
     /// there. Zeros stay, and no sign changes.

@@ -7,7 +7,7 @@
 //! these. Between the others little is left that an epoch does not do.
 
 use super::gram::ModelMatrix;
-use super::quadratic::descend;
+use super::quadratic::{QuadraticModel, descend};
 use super::working_set::largest_first;
 use crate::Result;
 use crate::fit::monitor::Monitor;
@@ -49,7 +49,7 @@ impl HeavyBlock {
     }
 
     /// The weights of the block at the minimum over it, where the model has these slopes at `w`, the weights
-    /// of the set.
+    /// of the set, and by how much model and penalty fall on the way.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`].
@@ -59,12 +59,19 @@ impl HeavyBlock {
         terms: &[Term],
         w: &[f64],
         monitor: &dyn Monitor,
-    ) -> Result<Vec<f64>> {
-        self.model.restart(slope);
+    ) -> Result<(Vec<f64>, f64)> {
+        self.model.restart(memory::copy(&slope));
         let terms: Vec<Term> = self.places.iter().map(|&k| terms[k as usize]).collect_large();
-        let mut weights: Vec<f64> = self.places.iter().map(|&k| w[k as usize]).collect_large();
-        descend(&mut self.model, &terms, &mut weights, HEAVY_STOP, monitor)?;
-        Ok(weights)
+        let before: Vec<f64> = self.places.iter().map(|&k| w[k as usize]).collect_large();
+        let mut after = memory::copy(&before);
+        descend(&mut self.model, &terms, &mut after, HEAVY_STOP, monitor)?;
+        // The mean of its slopes at both ends is that of a parabola between them.
+        let rise_of = |k: usize| {
+            let [end, _] = self.model.along(k);
+            terms[k].rise(before[k], after[k]) + 0.5 * (after[k] - before[k]) * (slope[k] + end)
+        };
+        let fall = -(0..before.len()).map(rise_of).sum::<f64>();
+        Ok((after, fall))
     }
 }
 
