@@ -11,6 +11,7 @@ use std::ops::Range;
 use super::monitor::Monitor;
 use crate::matrix::design::Design;
 use crate::matrix::lanes::Block;
+use crate::matrix::rows::ROWS_AHEAD;
 use crate::matrix::simd::{Wide, WideWork};
 use crate::matrix::{Pass, Rows};
 use crate::parallel;
@@ -18,10 +19,7 @@ use crate::parallel;
 /// Rows per task where each row yields one entry.
 pub const ROW_CHUNK: usize = 2048;
 /// Rows of which a step is told at once: what it computes of them stays in the first-level cache.
-pub const AHEAD: usize = 128;
-/// Rows between the request for a row's memory and its use where many rows between are not read: the hardware
-/// foresees only rows one behind the other.
-const FORESIGHT: usize = 4;
+pub const ROWS_TOLD: usize = 128;
 /// Numbers per task of an elementwise vector operation.
 const VECTOR_CHUNK: usize = 32_768;
 /// Upper limit for the number of private vectors in a scattering pass.
@@ -48,7 +46,7 @@ pub struct Sweep<'a, const L: usize = 1> {
 pub trait RowStep<const L: usize>: Send {
     /// Reads row `i`, which is row `k` of the part, and adds to `out`.
     fn step<R: Rows>(&mut self, rows: &R, i: usize, k: usize, out: &mut [[f64; L]]);
-    /// Called before some rows, at most [`AHEAD`], of which the first is row `k` of the part.
+    /// Called before some rows, at most [`ROWS_TOLD`], of which the first is row `k` of the part.
     #[inline(always)]
     fn begin(&mut self, _rows: Range<usize>, _k: usize) {}
     /// Whether it has nothing to do with most rows ([`super::routes::SPARSE_ROWS`]).
@@ -76,8 +74,8 @@ impl<S: RowStep<L>, const L: usize> WideWork for Piece<'_, S, L> {
     const IS_WIDE: bool = L > 1;
     #[inline(always)]
     fn run<R: Rows>(self, rows: &R) {
-        for start in self.range.clone().step_by(AHEAD) {
-            let some = start..(start + AHEAD).min(self.range.end);
+        for start in self.range.clone().step_by(ROWS_TOLD) {
+            let some = start..(start + ROWS_TOLD).min(self.range.end);
             self.step.begin(some.clone(), start - self.first);
             if !self.step.is_sparse() {
                 // No `for_each`: its closure would not be compiled for wide registers.
@@ -86,14 +84,14 @@ impl<S: RowStep<L>, const L: usize> WideWork for Piece<'_, S, L> {
                 }
                 continue;
             }
-            let (mut list, mut count) = ([0; AHEAD], 0);
+            let (mut list, mut count) = ([0; ROWS_TOLD], 0);
             for i in some {
                 list[count] = i;
                 count += usize::from(self.step.reads(i - self.first));
             }
             let list = &list[..count];
             for (n, i) in list.iter().enumerate() {
-                if let Some(next) = list.get(n + FORESIGHT) {
+                if let Some(next) = list.get(n + ROWS_AHEAD) {
                     rows.prefetch(*next);
                 }
                 self.step.step(rows, *i, i - self.first, self.out);

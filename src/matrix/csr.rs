@@ -21,8 +21,6 @@ use crate::{Error, Result};
 
 /// Rows checked per parallel task.
 const CHECK_ROWS: usize = 4096;
-/// Bytes of one row that are asked for ahead of its use; the hardware follows a longer stream by itself.
-const PREFETCH_BYTES: usize = 512;
 
 /// A borrowed, checked CSR matrix with `I` indices and `V` values. Row pointers have one type: they
 /// are few, and each type more would compile every pass over rows once more.
@@ -421,8 +419,8 @@ impl<I: Index, V: Value> Rows for CsrView<'_, I, V> {
     #[inline(always)]
     fn prefetch(&self, i: usize) {
         let (start, len) = (self.indptr[i].to_usize(), self.row_len(i));
-        kernels::prefetch(self.indices, start, (len * I::BYTES).min(PREFETCH_BYTES));
-        kernels::prefetch(self.values, start, (len * V::BYTES).min(PREFETCH_BYTES));
+        kernels::prefetch(self.indices, start, len * I::BYTES);
+        kernels::prefetch(self.values, start, len * V::BYTES);
     }
 }
 

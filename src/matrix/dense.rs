@@ -9,9 +9,6 @@ use super::rows::Rows;
 use super::{kernels, simd};
 use crate::{Error, Result};
 
-/// Bytes of one row that are asked for ahead of its use.
-const PREFETCH_BYTES: usize = 512;
-
 /// Rows that are checked side by side.
 const TOGETHER: usize = 8;
 
@@ -286,7 +283,7 @@ impl<V: Value> Rows for DenseView<'_, V> {
     }
     #[inline(always)]
     fn prefetch(&self, i: usize) {
-        kernels::prefetch(self.values, i * self.n_cols, (self.n_cols * V::BYTES).min(PREFETCH_BYTES));
+        kernels::prefetch(self.values, i * self.n_cols, self.n_cols * V::BYTES);
     }
 }
 

@@ -447,20 +447,26 @@ pub fn add_products(line: &mut [f64], x: [&[f64]; RANK], t: [f64; RANK]) {
     }
 }
 
-/// Prefetches the first `bytes` bytes of `slice` from position `at` on; out-of-range positions are harmless.
+/// Entries between the request for what is known of an entry's column and its use.
+pub const ENTRIES_AHEAD: usize = 24;
+/// Bytes that are asked for at once, at most; the hardware follows a longer stream by itself.
+const PREFETCH_BYTES: usize = 512;
+
+/// Prefetches the first `bytes` bytes of `slice` from position `at` on, but no more than are asked for at
+/// once; out-of-range positions are harmless.
 #[inline(always)]
 pub fn prefetch<T>(slice: &[T], at: usize, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let start = slice.as_ptr().wrapping_add(at).cast::<i8>();
-        for line in (0..bytes).step_by(64) {
+        for line in (0..bytes.min(PREFETCH_BYTES)).step_by(64) {
             // SAFETY: a prefetch never faults, whatever the address.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(line)) };
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (slice, at, bytes);
+    let _ = (slice, at, bytes, PREFETCH_BYTES);
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -13,9 +13,6 @@ use crate::memory;
 use crate::memory::CollectLarge;
 use crate::parallel;
 
-/// Bytes of one row that are asked for ahead of its use, as for CSR.
-const PREFETCH_BYTES: usize = 512;
-
 /// Borrowed rows; row `i` has the value `scale[i]` in the columns `indices[indptr[i]..indptr[i + 1]]`.
 #[derive(Clone, Copy)]
 pub struct ScaledView<'a> {
@@ -170,7 +167,7 @@ impl Rows for ScaledView<'_> {
     #[inline(always)]
     fn prefetch(&self, i: usize) {
         let bytes = self.row_len(i) * size_of::<i32>();
-        kernels::prefetch(self.indices, self.indptr[i] as usize, bytes.min(PREFETCH_BYTES));
+        kernels::prefetch(self.indices, self.indptr[i] as usize, bytes);
     }
 }
 

@@ -8,9 +8,6 @@ use super::{CHUNK_ENTRIES, Cancelled, Source, poll};
 use crate::matrix::{Index, Value, kernels};
 use crate::{Result, memory, parallel};
 
-/// Entries between the request for a packed column and its use.
-const AHEAD: usize = 24;
-
 /// The arrays of the packed matrix, and where each column went.
 pub struct Packed<V> {
     pub indptr: Vec<i64>,
@@ -134,7 +131,7 @@ impl<'a, I: Index, V: Value> Writer<'a, I, V> {
         let mut alone = Vec::new();
         for row in rows {
             for k in self.x.range(row) {
-                if let Some(next) = self.x.indices.get(k + AHEAD) {
+                if let Some(next) = self.x.indices.get(k + kernels::ENTRIES_AHEAD) {
                     kernels::prefetch(&self.packed_column, next.to_usize(), 1);
                 }
                 let (j, value) = (self.x.indices[k].to_usize(), self.x.values[k]);

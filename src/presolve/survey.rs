@@ -15,8 +15,6 @@ use super::{Cancelled, Source, poll};
 use crate::matrix::{Index, Value, kernels};
 use crate::{Result, memory, parallel};
 
-/// Entries between the request for a column's record and its use.
-const AHEAD: usize = 24;
 /// Entries between two checks of the cancel flag, roughly.
 const POLL_ENTRIES: usize = 1 << 20;
 /// A part of the rows must bring this many entries per column, or adding its records costs more than it
@@ -80,7 +78,7 @@ fn count<I: Index, V: Value>(
         until_poll -= entries.len();
         let one = Column { rows_hash: hash_of_row(row), count: 1, first_row: row as u32 };
         for k in entries {
-            if let Some(next) = x.indices.get(k + AHEAD) {
+            if let Some(next) = x.indices.get(k + kernels::ENTRIES_AHEAD) {
                 kernels::prefetch(&columns, next.to_usize(), 1);
             }
             if x.values[k].to_f64() != 0.0 {

@@ -26,8 +26,6 @@ use crate::presolve::{self, Cancelled, MergedColumns};
 use crate::search::fingerprint;
 use crate::{Error, Result, memory};
 
-/// Entries between the request for the number of a column and its use.
-const AHEAD: usize = 24;
 /// A column that does not travel, or is not a shard's own.
 const NOWHERE: u32 = u32::MAX;
 /// Bits of the number of a column in a message, its mark as scaled included.
@@ -105,7 +103,7 @@ fn number(indices: &mut [i32], merged: &MergedColumns) -> Vec<u32> {
     let mut own = memory::filled(NOWHERE, merged.n_input());
     column.iter().enumerate().for_each(|(l, j)| own[*j as usize] = l as u32);
     for k in 0..indices.len() {
-        if let Some(ahead) = indices.get(k + AHEAD) {
+        if let Some(ahead) = indices.get(k + kernels::ENTRIES_AHEAD) {
             kernels::prefetch(&own, *ahead as usize, 1);
         }
         let j = indices[k] as usize;

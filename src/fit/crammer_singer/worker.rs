@@ -15,10 +15,9 @@ use crate::fit::dual::method::Epoch;
 use crate::fit::monitor::Monitor;
 use crate::fit::problem::Intercept;
 use crate::fit::routes::{FULL_EPOCHS, MAX_LOST};
+use crate::matrix::rows::ROWS_AHEAD;
 use crate::{Error, Result};
 
-/// Steps between the request for a row's memory and its use.
-const AHEAD: usize = 4;
 /// A spread of gradients below this, relatively, is rounding.
 const NEGLIGIBLE: f64 = 1e-14;
 
@@ -153,11 +152,11 @@ impl<'w> Worker<'w> {
                 monitor.poll()?;
             }
             epoch.visited += 1;
-            if let Some(next) = self.state.active.get(s + AHEAD) {
+            if let Some(next) = self.state.active.get(s + ROWS_AHEAD) {
                 rows.ask(next);
                 self.state.lists.prefetch_list(next);
             }
-            if let Some(next) = self.state.active.get(s + 2 * AHEAD) {
+            if let Some(next) = self.state.active.get(s + 2 * ROWS_AHEAD) {
                 rows.ask_header(next);
                 self.state.lists.prefetch(next);
             }

@@ -53,6 +53,7 @@ use super::routes::SLOW_CHECKS;
 use super::sweep::{Sweep, dot, sum};
 use crate::loss::{BoxLoss, Logistic, Loss};
 use crate::matrix::design::Design;
+use crate::matrix::rows::ROWS_AHEAD;
 use crate::matrix::{Pass, Rows};
 use crate::memory::CollectLarge;
 use crate::{Result, memory};
@@ -61,12 +62,6 @@ use crate::{Result, memory};
 const LEAST_MOVE: f64 = 10.0;
 /// Rows by which the scale of the data is judged.
 const NORM_SAMPLE: usize = 1024;
-/// Steps between the request for a row's memory and its use. Tried: asking one or two rows ahead for the
-/// weights too (imdb 0.43 s for fifteen epochs without, 0.49 s with; phishing_urls 0.46 and 0.38 s as it
-/// comes, 0.48 and 0.53 s presolved; flights 0.49 and 0.58 s): out-of-order loads of one row already keep the
-/// memory busy. Distances 2 and 8 make no difference, nor does asking for 2 KiB of a row instead of 512 bytes
-/// (`benches/limits.rs`, all sets within 3 %).
-const AHEAD: usize = 4;
 /// Steps between two polls of the cancel flag.
 const POLL_STEPS: usize = 4096;
 /// Epochs over few active rows are cheap; this many of them count as one whole epoch at most, so that a fit
@@ -161,10 +156,10 @@ impl<M: Method> Pass for Permuted<'_, '_, M> {
                 monitor.poll()?;
             }
             epoch.visited += 1;
-            if let Some(next) = method.active().get(s + AHEAD) {
+            if let Some(next) = method.active().get(s + ROWS_AHEAD) {
                 rows.prefetch(next);
             }
-            if let Some(next) = method.active().get(s + 2 * AHEAD) {
+            if let Some(next) = method.active().get(s + 2 * ROWS_AHEAD) {
                 method.prefetch(next);
                 rows.prefetch_header(next);
             }

@@ -32,13 +32,12 @@ use crate::loss::elementary::exp_of_negatives;
 use crate::matrix::Rows;
 use crate::matrix::kernels;
 use crate::matrix::lanes::Block;
+use crate::matrix::rows::ROWS_AHEAD;
 use crate::matrix::simd::{Wide, WideWork};
 use crate::{Error, Result, memory};
 
 /// Visits between two polls of the cancel flag.
 const POLL_STEPS: usize = 256;
-/// Rows between the request for a row's memory and its use.
-const AHEAD: usize = 4;
 
 /// A descent.
 pub struct Descent<'a> {
@@ -253,10 +252,10 @@ impl WideWork for Visits<'_, '_> {
             if s % POLL_STEPS == 0 {
                 setup.poll()?;
             }
-            if let Some(next) = order.get(s + AHEAD) {
+            if let Some(next) = order.get(s + ROWS_AHEAD) {
                 rows.prefetch(next);
             }
-            if let Some(next) = order.get(s + 2 * AHEAD) {
+            if let Some(next) = order.get(s + 2 * ROWS_AHEAD) {
                 rows.prefetch_header(next);
             }
             s += 1;

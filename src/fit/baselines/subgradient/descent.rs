@@ -16,13 +16,12 @@ use crate::loss::Loss;
 use crate::matrix::Rows;
 use crate::matrix::design::Design;
 use crate::matrix::kernels::prefetch;
+use crate::matrix::rows::ROWS_AHEAD;
 use crate::memory::CollectLarge;
 use crate::{Result, memory};
 
 /// Steps for which rows and step lengths are drawn ahead of time.
 const AHEAD_STEPS: usize = 256;
-/// Steps between the request for a row's memory and its use.
-const AHEAD: usize = 8;
 /// An evaluation of the objective.
 #[derive(Clone, Copy, Debug)]
 pub struct Evaluation {
@@ -304,10 +303,10 @@ impl<'a, L: Loss> SubgradientDescent<'a, L> {
     #[inline(always)]
     fn prefetch(&self, upcoming: &[u32]) {
         let design = &self.sweep.design;
-        if let Some(&next) = upcoming.get(AHEAD / 2) {
+        if let Some(&next) = upcoming.get(ROWS_AHEAD) {
             design.prefetch(next as usize);
         }
-        if let Some(&next) = upcoming.get(AHEAD) {
+        if let Some(&next) = upcoming.get(2 * ROWS_AHEAD) {
             design.prefetch_header(next as usize);
             self.shares.prefetch(next as usize);
             prefetch(&self.draw.squared_norm, next as usize, 8);
