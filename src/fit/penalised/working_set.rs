@@ -34,7 +34,8 @@ impl WorkingSet {
     /// Tried: the columns that are nearest to missing it as well, where all that are left out have at most
     /// twice the entries of the set: those that come to miss it in a step decide the gap behind it. flights,
     /// logistic, 200 weights, takes four steps instead of five, 0.52 s as before to 1e-2 and instead of 0.58
-    /// to 1e-4, but with the squared hinge to 1e-6 0.63 instead of 0.51, and a9a to 1e-4 0.03 instead of 0.025.
+    /// to 1e-4, but with the squared hinge to 1e-6 0.63 instead of 0.51, and a9a to 1e-4 0.03 instead of
+    /// 0.025.
     pub fn choose(&mut self, coordinates: Coordinates<'_>, w: &[f64], slope: &[f64]) {
         let is_in = |j: usize| w[j] != 0.0 || coordinates.term(j).is_free();
         let mut list: Vec<u32> = (0..w.len() as u32).filter(|&j| is_in(j as usize)).collect();
