@@ -134,8 +134,17 @@ mod tests {
             let exact = InnerStop { share: 1e-15, epochs: 2000, ..ENTRIES_STOP };
             let mut damped = matrix_of(&all);
             (0..d).for_each(|k| damped[k * d + k] += damping[k]);
-            let mut whole = ModelMatrix::new(damped, slope.clone(), &[0.0; 8]);
+            let mut whole = ModelMatrix::new(damped.clone(), slope.clone(), &[0.0; 8]);
             descend(&mut whole, &terms, &mut expected, exact, &Silent).unwrap();
+
+            // What a block says that it falls, by the definition.
+            let mut block = HeavyBlock::new(all.clone(), 0, matrix_of(&all), &damping);
+            let (minimum, fall) = block.minimum(slope.clone(), &terms, &start, &Silent).unwrap();
+            let by: Vec<f64> = minimum.iter().zip(&start).map(|(after, before)| after - before).collect();
+            let along = |k: usize| (0..d).map(|l| damped[k * d + l] * by[l]).sum::<f64>();
+            let of_model = |k: usize| by[k] * (slope[k] + 0.5 * along(k));
+            let rise: f64 = (0..d).map(|k| terms[k].rise(start[k], minimum[k]) + of_model(k)).sum();
+            prop_assert!((fall + rise).abs() <= 1e-9 * fall.abs().max(1e-3), "{fall}, not {}", -rise);
 
             let block: Vec<u32> = all.iter().copied().filter(|&k| together[k as usize]).collect();
             let mut model = Entries::new(part.row_models(&all, &losses, &slope), &damping, false);
