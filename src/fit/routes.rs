@@ -553,12 +553,13 @@ pub const MODEL_DUAL_PRICE: f64 = 3.0;
 /// 20news, squared, 533 weights        0.28  0.30      0.30  0.32
 /// ```
 ///
-/// 0.01 takes as long; flights, squared, 2,640 weights 0.95 and 1.14 instead of 0.78 and 0.96.
+/// 0.01 takes as long, but flights, squared, 2,640 weights, 0.95 and 1.14 instead of 0.78 and 0.96.
 pub const ENTRIES_STOP: InnerStop = InnerStop { share: 0.05, epochs: 200, between_jumps: 1, noise: 0.0 };
-/// one on the losses themselves, where they are half parabolas (tried, seconds to 1e-2 and 1e-4, 1,000 random
-/// rows x 2,000 columns, C = 10: 0.2 1.2 and 2.3, 0.05 0.57 and 1.5, 0.01 0.42 and 1.3, 0.001 0.56 and 1.0),
+/// The same on the losses themselves, where they are half parabolas (tried, seconds to 1e-2 and 1e-4, 1,000
+/// random rows x 2,000 columns, C = 10: 0.2 1.2 and 2.3, 0.05 0.57 and 1.5, 0.01 0.42 and 1.3, 0.001 0.56 and
+/// 1.0),
 pub const LOSSES_STOP: InnerStop = InnerStop { share: 0.005, epochs: 2000, between_jumps: 1, noise: 0.0 };
-/// and one on a matrix, whose share is a part of that of the entries. Tried: 1e-6 however far those go; imdb
+/// and on a matrix, whose share is a part of that of the entries. Tried: 1e-6 however far those go; imdb
 /// and phishing_urls, squared hinge, 1e-2, 3.8 and 3.5 s instead of 3.1 and 2.5.
 pub const GRAM_STOP: InnerStop = InnerStop { share: 0.1, epochs: 2000, between_jumps: 10, noise: 0.0 };
 /// Columns over which a descent on entries minimises together (penalised/heavy.rs). L1, one thread, seconds
