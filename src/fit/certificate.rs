@@ -441,6 +441,34 @@ impl<L: Loss> OfRows<5> for TotalsOfRows<'_, L> {
     }
 }
 
+/// `sum_i c_i xi(m_i)` of the margins `at`.
+pub fn losses<L: Loss>(loss: L, cost: &[f64], at: impl Fn(usize) -> f64 + Sync) -> f64 {
+    let [total] = sum_rows(cost.len(), || LossesOfRows { loss, cost, at: &at });
+    total
+}
+
+/// [`losses`] of some rows.
+struct LossesOfRows<'s, L, F> {
+    loss: L,
+    cost: &'s [f64],
+    at: &'s F,
+}
+
+impl<L: Loss, F: Fn(usize) -> f64> OfRows<1> for LossesOfRows<'_, L, F> {
+    #[inline(always)]
+    fn add<const N: usize>(&mut self, i: usize, [sum]: &mut [f64; 1]) {
+        let cost: [f64; N] = entries(self.cost, i);
+        let mut m = [0.0; N];
+        for k in 0..N {
+            m[k] = (self.at)(i + k);
+        }
+        let [value, ..] = self.loss.all_of(m);
+        for k in 0..N {
+            *sum += cost[k] * value[k];
+        }
+    }
+}
+
 /// `sum_i h_i(a_i)`.
 pub fn dual_terms<L: Loss>(loss: L, cost: &[f64], alpha: &[f64]) -> f64 {
     let [total] = sum_rows(alpha.len(), || DualTerms { loss, cost, alpha });
@@ -613,7 +641,7 @@ fn primal_of<L: Loss>(
     let mut margins = memory::zeros(y.len());
     sweep.margins(y, w, &mut margins);
     monitor.poll()?;
-    let [losses] = sum(y.len(), |i| [cost[i] * loss.value(margins[i] + y[i] * intercept)]);
+    let losses = losses(loss, cost, |i| margins[i] + y[i] * intercept);
     finite("objective", 0.5 * (dot(w, w) + penalised * penalised) + losses, &sweep.design)
 }
 

@@ -103,11 +103,16 @@ impl LogisticCd {
 
     /// The same for rows of which only labels and costs are known.
     pub fn of(y: &[f64], cost: &[f64]) -> Self {
+        // Costs are mostly the same from one row to the next, and so are logits.
+        let mut last =
+            Row { logit: f64::NAN, alpha: f64::NAN, cost: f64::NAN, squared_norm: f64::NAN, y: 0.0 };
         let row = |(&y, &cost): (&f64, &f64)| {
-            let a: f64 = (1e-3 * cost).min(1e-8);
-            let mut row = Row { logit: 0.0, alpha: 0.0, cost, squared_norm: f64::NAN, y };
-            row.set_logit((a / (cost - a)).ln());
-            row
+            if cost != last.cost {
+                let a: f64 = (1e-3 * cost).min(1e-8);
+                last.cost = cost;
+                last.set_logit((a / (cost - a)).ln());
+            }
+            Row { y, ..last }
         };
         Self { rows: y.iter().zip(cost).map(row).collect_large(), order: ActiveSet::all(y.len()) }
     }

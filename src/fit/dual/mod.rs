@@ -350,7 +350,8 @@ impl<'a, M: Method> Descent<'a, M> {
     /// `sum_i y_i a_i x_i`, read off the start where it is consistent.
     fn weights(&mut self, start: &Start) -> Vec<f64> {
         let (y, design) = (self.problem.y, self.sweep.design);
-        let signed: Vec<f64> = (0..y.len()).map(|i| y[i] * self.method.alpha(i)).collect_large();
+        let mut signed = self.alpha();
+        signed.iter_mut().zip(y).for_each(|(a, y)| *a *= y);
         if let (true, Some((w, _))) = (start.is_consistent, &start.w) {
             let mut w = memory::copy(w);
             self.drift = None;
@@ -369,9 +370,12 @@ impl<'a, M: Method> Descent<'a, M> {
 
     /// Dual value at the start, without regard to the equality constraint.
     fn dual_estimate(&self) -> f64 {
-        let (cost, loss) = (self.problem.cost, self.method.loss());
-        let terms: f64 = (0..cost.len()).map(|i| loss.dual_term(cost[i], self.method.alpha(i))).sum();
+        let terms = certificate::dual_terms(self.method.loss(), self.problem.cost, &self.alpha());
         terms - 0.5 * dot(&self.w, &self.w)
+    }
+
+    fn alpha(&self) -> Vec<f64> {
+        (0..self.problem.y.len()).map(|i| self.method.alpha(i)).collect_large()
     }
 
     /// The multiplier times the constraint's excess.
@@ -433,13 +437,10 @@ impl<'a, M: Method> Descent<'a, M> {
     }
 
     fn check_fixed(&mut self, margins: Vec<f64>) -> Result<Check> {
-        let (cost, loss, method) = (self.problem.cost, self.method.loss(), &self.method);
+        let (cost, loss) = (self.problem.cost, self.method.loss());
         let half = 0.5 * dot(&self.w, &self.w);
-        let (mut primal, mut dual) = (half, -half);
-        for (i, (&c, &m)) in cost.iter().zip(&margins).enumerate() {
-            primal += c * loss.value(m);
-            dual += loss.dual_term(c, method.alpha(i));
-        }
+        let mut primal = half + certificate::losses(loss, cost, |i| margins[i]);
+        let dual = certificate::dual_terms(loss, cost, &self.alpha()) - half;
         finite("objective", primal, &self.sweep.design)?;
         if loss.is_smooth() {
             return Ok(Check { certificate: Certificate { primal, dual }, intercept: 0.0, margins });
@@ -457,10 +458,9 @@ impl<'a, M: Method> Descent<'a, M> {
         let loss = self.method.loss();
         let w = &self.w[..self.w.len() - 1];
         let b = best_intercept(loss, y, cost, &margins);
-        let [losses] = sum(y.len(), |i| [cost[i] * loss.value(margins[i] + y[i] * b)]);
+        let losses = certificate::losses(loss, cost, |i| margins[i] + y[i] * b);
         let primal = finite("objective", 0.5 * dot(w, w) + losses, &self.sweep.design)?;
-        let alpha: Vec<f64> = (0..y.len()).map(|i| self.method.alpha(i)).collect_large();
-        let dual = certificate::dual_on_constraint(&self.problem, loss, &alpha, memory::copy(w));
+        let dual = certificate::dual_on_constraint(&self.problem, loss, &self.alpha(), memory::copy(w));
         Ok(Check { certificate: Certificate { primal, dual }, intercept: b, margins })
     }
 
@@ -472,7 +472,7 @@ impl<'a, M: Method> Descent<'a, M> {
         solver: SolverKind,
         is_proved: bool,
     ) -> Result<Solution> {
-        let alpha: Vec<f64> = (0..self.problem.y.len()).map(|i| self.method.alpha(i)).collect_large();
+        let alpha = self.alpha();
         let (certificate, b) = (check.certificate, check.intercept);
         let evidence = if is_proved { self.evidence(check, &alpha)? } else { None };
         let is_consistent = self.best.is_none();

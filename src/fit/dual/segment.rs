@@ -6,6 +6,7 @@
 //! least as good as both ends. Margins move linearly: the segment costs no reading of the data, only a few
 //! sums over the rows. imdb, hinge, C = 1, to a gap of 1e-6: 171 passes without.
 
+use crate::fit::certificate;
 use crate::fit::sweep::{dot, for_chunks, sum};
 use crate::loss::Loss;
 
@@ -34,7 +35,7 @@ impl Best {
         let (bb, bw, ww) = (dot(&self.w, &self.w), dot(&self.w, w), dot(w, w));
         let at = |t: f64, i: usize| here[i] + t * (there[i] - here[i]);
         let value = |t: f64| {
-            let [losses] = sum(cost.len(), |i| [cost[i] * loss.value(at(t, i))]);
+            let losses = certificate::losses(loss, cost, |i| at(t, i));
             0.5 * ((1.0 - t).powi(2) * bb + 2.0 * t * (1.0 - t) * bw + t * t * ww) + losses
         };
         let slope = |t: f64| {

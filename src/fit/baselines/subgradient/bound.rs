@@ -13,7 +13,7 @@ use crate::fit::certificate;
 use crate::fit::checks::finite;
 use crate::fit::intercept::best_intercept;
 use crate::fit::problem::{Certificate, Intercept, Problem};
-use crate::fit::sweep::{Sweep, dot, sum};
+use crate::fit::sweep::{Sweep, dot};
 use crate::loss::Loss;
 use crate::matrix::kernels::prefetch;
 use crate::memory::CollectLarge;
@@ -107,7 +107,7 @@ pub fn evaluate<L: Loss>(
     let mut margins = memory::zeros(y.len());
     sweep.margins(y, w, &mut margins);
     let b = if is_free { best_intercept(loss, y, cost, &margins) } else { 0.0 };
-    let [losses] = sum(y.len(), |i| [cost[i] * loss.value(margins[i] + y[i] * b)]);
+    let losses = certificate::losses(loss, cost, |i| margins[i] + y[i] * b);
     let primal = finite("objective", 0.5 * dot(w, w) + losses, &sweep.design)?;
 
     let slope = |i: usize| {
