@@ -11,9 +11,9 @@ use super::newton::hinge;
 use super::params::{Params, SolverKind};
 use super::problem::{Intercept, Problem, Solution, Start, Status};
 use super::routes::{
-    DEAR, EASY, EASY_CHEAP, EASY_CHEAP_FREE, EASY_FREQUENT, EASY_FREQUENT_LOGISTIC, EASY_FROM, EASY_LOGISTIC,
-    EASY_SAMPLE, GROWTH, GROWTH_LOGISTIC, HARD_HINGE, HARD_HINGE_FREE, LANE_ENTRIES, PATIENCE,
-    PATIENCE_DIRECT, SLOW_LANE, TRIAL_LEFT,
+    CLASS_LANES, CLASSES_FROM, DEAR, EASY, EASY_CHEAP, EASY_CHEAP_FREE, EASY_FREQUENT,
+    EASY_FREQUENT_LOGISTIC, EASY_FROM, EASY_LOGISTIC, EASY_SAMPLE, GROWTH, GROWTH_LOGISTIC, HARD_HINGE,
+    HARD_HINGE_FREE, LANE_ENTRIES, PATIENCE, PATIENCE_DIRECT, SLOW_LANE, TRIAL_LEFT,
 };
 use super::{certificate, dual, newton};
 use crate::loss::{Loss, LossKind, with_loss, with_smooth_loss};
@@ -196,6 +196,63 @@ pub fn solve<'a>(
 ) -> Result<Solution> {
     let mut solution = attempt(problem, loss, params, start, Aim::Proof, monitor)?;
     certificate::certify(problem, loss, &mut solution, params.tol, monitor)?;
+    go_on(problem, loss, params, solution, monitor)
+}
+
+/// [`solve`] for problems of the same rows and costs, at most [`classes_at_once`] of them.
+///
+/// # Errors
+/// As for [`solve`].
+pub fn solve_classes<'a>(
+    problems: &[Problem<'a>],
+    loss: LossKind,
+    params: &Params,
+    monitor: &'a dyn Monitor,
+) -> Result<Vec<Solution>> {
+    if let [problem] = problems {
+        return Ok(vec![solve(problem, loss, params, &Start::default(), monitor)?]);
+    }
+    let mut solutions = attempt_classes(problems, loss, params, Aim::Proof, monitor)?;
+    certificate::certify_classes(problems, loss, &mut solutions, params.tol, monitor)?;
+    let all = problems.iter().zip(solutions);
+    all.map(|(problem, solution)| go_on(problem, loss, params, solution, monitor)).collect()
+}
+
+/// [`solve_unproved`] for such problems.
+///
+/// # Errors
+/// As for [`solve`].
+pub fn solve_classes_unproved<'a>(
+    problems: &[Problem<'a>],
+    loss: LossKind,
+    params: &Params,
+    monitor: &'a dyn Monitor,
+) -> Result<Vec<Solution>> {
+    if let [problem] = problems {
+        return Ok(vec![solve_unproved(problem, loss, params, &Start::default(), monitor)?]);
+    }
+    attempt_classes(problems, loss, params, Aim::Gap, monitor)
+}
+
+/// How many of so many problems of the same rows and costs are solved at once: those of the logistic loss by
+/// dual descent, as one row visited for all of them is ([`dual::classes`]).
+pub fn classes_at_once(problem: &Problem<'_>, n_problems: usize, loss: LossKind, params: &Params) -> usize {
+    let is_by_descent = || match params.solver {
+        SolverKind::Auto => choose_for_fit(problem, loss, params.tol) == SolverKind::DualCd,
+        solver => solver == SolverKind::DualCd,
+    };
+    let is_together = loss == LossKind::Logistic && n_problems >= CLASSES_FROM && is_by_descent();
+    if is_together { CLASS_LANES } else { 1 }
+}
+
+/// Goes on until a solution's accuracy is proved or cannot be.
+fn go_on<'a>(
+    problem: &Problem<'a>,
+    loss: LossKind,
+    params: &Params,
+    mut solution: Solution,
+    monitor: &'a dyn Monitor,
+) -> Result<Solution> {
     let mut tol = params.tol;
     for _ in 0..FURTHER_ATTEMPTS {
         if is_settled(&mut solution, params.tol) {
@@ -317,16 +374,49 @@ fn attempt<'a>(
     }
     // Most descents end before anybody has to know.
     let is_impatient = LazyCell::new(|| is_impatient(problem, loss));
-    let is_slow = |done: f64, left: f64| {
-        PATIENCE_DIRECT.is_over(done, left)
-            && (PATIENCE.is_over(done, left) || (most_growth.is_none() && *is_impatient))
-    };
+    let is_slow = |done, left| is_out_of_patience(done, left, || most_growth.is_none() && *is_impatient);
     let is_slow = is_auto.then_some(&is_slow as &dyn Fn(f64, f64) -> bool);
     let order = EpochOrder::of(solver);
     let options = DualOptions { order, is_slow, most_growth, is_proved: aim == Aim::Proof };
     let solution = with_loss!(loss, loss => {
         dual::solve(problem, loss.method(problem.y, problem.cost), params, options, start, monitor)?
     });
+    finish_descent(problem, loss, params, solution, aim, monitor)
+}
+
+/// [`attempt`] for problems that are solved at once, from no start.
+fn attempt_classes<'a>(
+    problems: &[Problem<'a>],
+    loss: LossKind,
+    params: &Params,
+    aim: Aim,
+    monitor: &'a dyn Monitor,
+) -> Result<Vec<Solution>> {
+    let is_impatient = LazyCell::new(|| is_impatient(&problems[0], loss));
+    let is_slow = |done: f64, left: f64| is_out_of_patience(done, left, || *is_impatient);
+    let is_slow = (params.solver == SolverKind::Auto).then_some(&is_slow as &dyn Fn(f64, f64) -> bool);
+    let is_proved = aim == Aim::Proof;
+    let options = DualOptions { order: EpochOrder::Shrinking, is_slow, most_growth: None, is_proved };
+    let solutions = dual::classes::solve::<CLASS_LANES>(problems, params, options, monitor)?;
+    let all = problems.iter().zip(solutions);
+    all.map(|(problem, solution)| finish_descent(problem, loss, params, solution, aim, monitor)).collect()
+}
+
+/// Whether [`SolverKind::Auto`] gives a descent up after so many visits of all rows, if the gap may need so
+/// many more.
+fn is_out_of_patience(done: f64, left: f64, is_impatient: impl Fn() -> bool) -> bool {
+    PATIENCE_DIRECT.is_over(done, left) && (PATIENCE.is_over(done, left) || is_impatient())
+}
+
+/// The solution of a descent, or, where it was given up, Newton's from there.
+fn finish_descent<'a>(
+    problem: &Problem<'a>,
+    loss: LossKind,
+    params: &Params,
+    solution: Solution,
+    aim: Aim,
+    monitor: &'a dyn Monitor,
+) -> Result<Solution> {
     if solution.status != Status::Stalled {
         return Ok(solution);
     }

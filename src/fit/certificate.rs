@@ -44,10 +44,12 @@ use super::checks::finite;
 use super::compensated::CompensatedSum;
 use super::monitor::Monitor;
 use super::problem::{Certificate, Evidence, Intercept, Problem, Solution};
-use super::sweep::{ROW_CHUNK, Sweep, dot, sum};
+use super::routes::CLASS_LANES;
+use super::sweep::{ROW_CHUNK, RowStep, Sweep, dot, sum};
 use super::together::{OfRows, entries, sum_rows};
 use crate::loss::{Loss, LossKind, with_loss};
 use crate::matrix::design::Design;
+use crate::matrix::lanes::Block;
 use crate::matrix::{Pass, Rows};
 use crate::memory::CollectLarge;
 use crate::{Result, memory, parallel};
@@ -78,13 +80,35 @@ pub fn certify(
     tol: f64,
     monitor: &dyn Monitor,
 ) -> Result<()> {
-    with_loss!(loss, loss => certify_loss(problem, loss, solution, tol, monitor))
+    with_loss!(loss, loss => certify_loss(problem, loss, solution, None, tol, monitor))
 }
 
+/// [`certify`] for problems of the same rows and intercept, at most [`CLASS_LANES`] of them: what is read of
+/// the data is read for all at once.
+///
+/// # Errors
+/// As for [`certify`].
+pub fn certify_classes(
+    problems: &[Problem<'_>],
+    loss: LossKind,
+    solutions: &mut [Solution],
+    tol: f64,
+    monitor: &dyn Monitor,
+) -> Result<()> {
+    gather_classes(problems, solutions, monitor)?;
+    let norms = row_norms(&problems[0].design(problems[0].intercept.penalised_height()), monitor)?;
+    for (problem, solution) in problems.iter().zip(solutions) {
+        with_loss!(loss, loss => certify_loss(problem, loss, solution, Some(&norms), tol, monitor))?;
+    }
+    Ok(())
+}
+
+/// `norms` are those of the rows, if they are known.
 fn certify_loss<L: Loss>(
     problem: &Problem<'_>,
     loss: L,
     solution: &mut Solution,
+    norms: Option<&[f64]>,
     tol: f64,
     monitor: &dyn Monitor,
 ) -> Result<()> {
@@ -97,7 +121,11 @@ fn certify_loss<L: Loss>(
         }
     };
     let alpha = evidence.alpha.as_ref().unwrap_or(&solution.alpha);
-    let claim = roughly(problem, &point, &solution.alpha, &evidence, monitor)?;
+    let norms = match norms {
+        Some(norms) => memory::copy(norms),
+        None => row_norms(&problem.design(point.bias), monitor)?,
+    };
+    let claim = roughly(problem, &point, &solution.alpha, &evidence, norms);
     let mut proven = bound(problem, loss, alpha, &claim)?;
     let gap = proven.certificate.relative_gap();
     if gap > tol && proven.rounding >= NOTABLE * (proven.certificate.primal - proven.certificate.dual) {
@@ -154,13 +182,71 @@ fn gather(
     let mut w = memory::zeros(sweep.design.n_cols());
     sweep.weighted_sum(&signed, &mut w);
     monitor.poll()?;
+    Ok(evidence_of(problem, solution, point, margins, w))
+}
+
+/// Evidence from margins and the weights `w` of the dual variables.
+fn evidence_of(
+    problem: &Problem<'_>,
+    solution: &Solution,
+    point: &Point,
+    margins: Vec<f64>,
+    mut w: Vec<f64>,
+) -> Evidence {
     let mut alpha = None;
     if problem.intercept == Intercept::Free {
         let mut moved = memory::copy(&solution.alpha);
         move_onto_constraint(problem, &mut moved, &mut w);
         alpha = Some(moved);
     }
-    Ok(Evidence { margins, distance: distance(&w, &point.w), drift: 0.0, additions: 2.0 * n as f64, alpha })
+    let additions = 2.0 * problem.y.len() as f64;
+    Evidence { margins, distance: distance(&w, &point.w), drift: 0.0, additions, alpha }
+}
+
+/// [`gather`] for all problems, unless all solutions have evidence.
+fn gather_classes(problems: &[Problem<'_>], solutions: &mut [Solution], monitor: &dyn Monitor) -> Result<()> {
+    if solutions.iter().all(|solution| solution.evidence.is_some()) {
+        return Ok(());
+    }
+    let points: Vec<Point> = problems.iter().zip(&*solutions).map(|(p, s)| Point::of(p, s)).collect();
+    let n = problems[0].y.len();
+    let mut sweep = Sweep::<CLASS_LANES>::new(problems[0].design(points[0].bias), monitor);
+    let (mut w, mut z) = (Block::zeros(sweep.design.n_cols()), Block::zeros(n));
+    for (l, point) in points.iter().enumerate() {
+        w.iter_mut().zip(&point.w).for_each(|(w, v)| w[l] = *v);
+    }
+    sweep.decisions(&w, &mut z);
+    let margins = |l: usize| -> Vec<f64> {
+        let free = points[l].free;
+        z.iter().zip(problems[l].y).map(|(z, y)| y * (z[l] + free)).collect_large()
+    };
+    let margins: Vec<Vec<f64>> = (0..points.len()).map(margins).collect();
+    for (l, (problem, solution)) in problems.iter().zip(&*solutions).enumerate() {
+        let signed = solution.alpha.iter().zip(problem.y).map(|(a, y)| a * y);
+        z.iter_mut().zip(signed).for_each(|(z, signed)| z[l] = signed);
+    }
+    let steps = sweep.parts().iter().map(|part| AddLanes { scale: &z[part.clone()] }).collect();
+    sweep.scatter(&mut w, steps);
+    monitor.poll()?;
+    for (l, margins) in margins.into_iter().enumerate() {
+        let (solution, point) = (&mut solutions[l], &points[l]);
+        solution.passes += PASSES;
+        let evidence = evidence_of(&problems[l], solution, point, margins, w.lane(l));
+        solution.evidence = Some(evidence);
+    }
+    Ok(())
+}
+
+/// Adds so many times the rows of a part.
+struct AddLanes<'s, const L: usize> {
+    scale: &'s [[f64; L]],
+}
+
+impl<const L: usize> RowStep<L> for AddLanes<'_, L> {
+    #[inline(always)]
+    fn step<R: Rows>(&mut self, rows: &R, i: usize, k: usize, out: &mut [[f64; L]]) {
+        rows.add_lanes(i, &self.scale[k], out);
+    }
 }
 
 /// `|a - b|`.
@@ -184,32 +270,25 @@ struct Claim<'a> {
     blur: f64,
 }
 
-/// A claim from what a solver computed; reads the values of the rows for their norms.
+/// A claim from what a solver computed, and the norms of the rows.
 fn roughly<'a>(
     problem: &Problem<'_>,
     point: &Point,
     alpha: &[f64],
     evidence: &'a Evidence,
-    monitor: &dyn Monitor,
-) -> Result<Claim<'a>> {
+    norms: Vec<f64>,
+) -> Claim<'a> {
     let design = problem.design(point.bias);
     let squared = dot(&point.w, &point.w);
     let (length, b) = (length_of(squared, point.w.len()), point.free.abs());
-    let norms = row_norms(&design, monitor)?;
     let [reach] = sum(alpha.len(), |i| [alpha[i].abs() * norms[i]]);
     let has_leapt = evidence.drift > 0.0 && leaps(problem.cost, &norms, problem.cost.iter().sum());
     let drift = if has_leapt { f64::INFINITY } else { evidence.drift };
     let blur = blur(drift, length, evidence.additions, reach);
     let radius = evidence.distance + blur;
     let errors = margin_errors(&design, norms, length, b);
-    Ok(Claim {
-        squared,
-        n_weights: point.w.len(),
-        margins: Cow::Borrowed(&evidence.margins),
-        errors,
-        radius,
-        blur,
-    })
+    let margins = Cow::Borrowed(&evidence.margins[..]);
+    Claim { squared, n_weights: point.w.len(), margins, errors, radius, blur }
 }
 
 /// The norm of so many weights from its square, raised by what may be lost below the range of double

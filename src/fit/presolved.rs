@@ -39,10 +39,59 @@ pub fn solve_from<'a>(
     start: &Start,
     monitor: &'a dyn Monitor,
 ) -> Result<Solution> {
-    let mut solution = solve_packed(problem, packed, loss, params, start, monitor)?;
+    let view = packed.view();
+    let mut solution =
+        auto::solve_unproved(&Problem { rows: &view, ..*problem }, loss, params, start, monitor)?;
+    take_back(&mut solution, packed);
+    certificate::certify(problem, loss, &mut solution, params.tol, monitor)?;
+    finish(problem, loss, params, solution, monitor)
+}
+
+/// [`solve`] for problems of the same rows and costs, at most [`classes_at_once`] of them.
+///
+/// # Errors
+/// As for [`solve`].
+pub fn solve_classes<'a>(
+    problems: &[Problem<'a>],
+    packed: &Presolved,
+    loss: LossKind,
+    params: &Params,
+    monitor: &'a dyn Monitor,
+) -> Result<Vec<Solution>> {
+    let view = packed.view();
+    let of_packed: Vec<Problem<'_>> = problems.iter().map(|p| Problem { rows: &view, ..*p }).collect();
+    let mut solutions = auto::solve_classes_unproved(&of_packed, loss, params, monitor)?;
+    solutions.iter_mut().for_each(|solution| take_back(solution, packed));
+    certificate::certify_classes(problems, loss, &mut solutions, params.tol, monitor)?;
+    let all = problems.iter().zip(solutions);
+    all.map(|(problem, solution)| finish(problem, loss, params, solution, monitor)).collect()
+}
+
+/// [`auto::classes_at_once`] by way of `packed`.
+pub fn classes_at_once(
+    problem: &Problem<'_>,
+    packed: &Presolved,
+    n_problems: usize,
+    loss: LossKind,
+    params: &Params,
+) -> usize {
+    auto::classes_at_once(&Problem { rows: &packed.view(), ..*problem }, n_problems, loss, params)
+}
+
+/// Makes a solution on the packed columns one on the caller's.
+fn take_back(solution: &mut Solution, packed: &Presolved) {
     solution.w = packed.map_weights_back(&solution.w);
     solution.evidence = None; // that of the packed rows
-    certificate::certify(problem, loss, &mut solution, params.tol, monitor)?;
+}
+
+/// Finishes a fit on the caller's rows where it has not reached its tolerance there.
+fn finish<'a>(
+    problem: &Problem<'a>,
+    loss: LossKind,
+    params: &Params,
+    mut solution: Solution,
+    monitor: &'a dyn Monitor,
+) -> Result<Solution> {
     let is_certified = solution.certificate.relative_gap() <= params.tol;
     if is_certified {
         solution.status = Status::Converged;
@@ -56,17 +105,4 @@ pub fn solve_from<'a>(
     finished.n_iter += solution.n_iter;
     finished.passes += solution.passes;
     Ok(finished)
-}
-
-fn solve_packed(
-    problem: &Problem<'_>,
-    packed: &Presolved,
-    loss: LossKind,
-    params: &Params,
-    start: &Start,
-    monitor: &dyn Monitor,
-) -> Result<Solution> {
-    let view = packed.view();
-    let Problem { ids, y, cost, intercept, .. } = *problem;
-    auto::solve_unproved(&Problem { rows: &view, ids, y, cost, intercept }, loss, params, start, monitor)
 }

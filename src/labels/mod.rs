@@ -156,7 +156,11 @@ pub fn fit(
     params: &Params,
     monitor: &dyn Monitor,
 ) -> Result<Vec<Solution>> {
-    fit_from(data, loss, params, &|_| Start::default(), monitor)
+    let at_once =
+        |problem: &Problem<'_>, n_problems| auto::classes_at_once(problem, n_problems, loss, params);
+    fit_groups(data, params.seed, at_once, |problems, _, seed| {
+        auto::solve_classes(problems, loss, &Params { seed, ..*params }, monitor)
+    })
 }
 
 /// [`fit`] from a start for each problem.
@@ -186,8 +190,11 @@ pub fn fit_presolved(
     params: &Params,
     monitor: &dyn Monitor,
 ) -> Result<Vec<Solution>> {
-    fit_each(data, params.seed, |problem, _, seed| {
-        presolved::solve(problem, packed, loss, &Params { seed, ..*params }, monitor)
+    let at_once = |problem: &Problem<'_>, n_problems| {
+        presolved::classes_at_once(problem, packed, n_problems, loss, params)
+    };
+    fit_groups(data, params.seed, at_once, |problems, _, seed| {
+        presolved::solve_classes(problems, packed, loss, &Params { seed, ..*params }, monitor)
     })
 }
 
@@ -201,6 +208,20 @@ pub fn fit_each<T: Send>(
     seed: u64,
     solve: impl Fn(&Problem<'_>, usize, u64) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
+    fit_groups(data, seed, |_, _| 1, |problems, k, seed| Ok(vec![solve(&problems[0], k, seed)?]))
+}
+
+/// [`fit_each`] with as many successive problems in a call as `at_once` says, told the first problem and how
+/// many there are; the number and the seed are those of the first of them.
+///
+/// # Errors
+/// As for [`fit_each`].
+fn fit_groups<T: Send>(
+    data: &Classification<'_>,
+    seed: u64,
+    at_once: impl FnOnce(&Problem<'_>, usize) -> usize,
+    solve: impl Fn(&[Problem<'_>], usize, u64) -> Result<Vec<T>> + Sync,
+) -> Result<Vec<T>> {
     let Classification { rows, labels, cost, intercept } = *data;
     let n_rows = check_row_count(rows)?;
     labels.check(rows.n_rows())?;
@@ -208,11 +229,17 @@ pub fn fit_each<T: Send>(
     let ids = weighted_rows(labels, cost, 0..n_rows, "the training data")?;
     let cost: Vec<f64> = ids.iter().map(|&i| cost[i as usize]).collect_large();
     let ids_if_subset = (ids.len() < rows.n_rows()).then_some(ids.as_slice());
-    parallel::try_map(0..labels.n_problems(), |_, k| {
-        let y = labels.signs(k, &ids);
-        let problem = Problem { rows, ids: ids_if_subset, y: &y, cost: &cost, intercept };
-        solve(&problem, k, seed.wrapping_add(k as u64))
-    })
+    let n_problems = labels.n_problems();
+    let first = labels.signs(0, &ids);
+    let first = Problem { rows, ids: ids_if_subset, y: &first, cost: &cost, intercept };
+    let size = at_once(&first, n_problems);
+    let groups = parallel::try_map(0..n_problems.div_ceil(size), |_, group| {
+        let k = group * size;
+        let signs: Vec<_> = (k..n_problems.min(k + size)).map(|k| labels.signs(k, &ids)).collect();
+        let problems: Vec<Problem<'_>> = signs.iter().map(|y| Problem { y, ..first }).collect();
+        solve(&problems, k, seed.wrapping_add(k as u64))
+    })?;
+    Ok(groups.into_iter().flatten().collect())
 }
 
 /// Checks the input and calls `solve` with the rows of a weight above zero as one problem of all classes.

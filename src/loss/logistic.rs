@@ -10,8 +10,23 @@ pub struct Logistic;
 /// `1 / (1 + exp(-t))`, without overflow.
 #[inline(always)]
 pub fn sigmoid(t: f64) -> f64 {
-    let e = exp_of_negative(-t.abs());
-    if t >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) }
+    let [s] = sigmoids([t]);
+    s
+}
+
+/// [`sigmoid`] of several numbers, each step for all of them before the next.
+#[inline(always)]
+pub fn sigmoids<const N: usize>(t: [f64; N]) -> [f64; N] {
+    let mut s = t;
+    for k in 0..N {
+        s[k] = -t[k].abs();
+    }
+    let e = exp_of_negatives(s);
+    for k in 0..N {
+        let numerator = if t[k] >= 0.0 { 1.0 } else { e[k] };
+        s[k] = numerator / (1.0 + e[k]);
+    }
+    s
 }
 
 /// `x log x`, continued by 0 at 0.

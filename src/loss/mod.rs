@@ -15,7 +15,7 @@ mod squared_hinge;
 mod traits;
 
 pub use hinge::Hinge;
-pub use logistic::{Logistic, sigmoid};
+pub use logistic::{Logistic, sigmoid, sigmoids};
 pub use modified_huber::ModifiedHuber;
 pub use squared_hinge::SquaredHinge;
 pub use traits::{BoxLoss, Loss};

@@ -16,7 +16,7 @@
 use super::active::ActiveSet;
 use super::method::{Epoch, Fate, Method, Visit};
 use crate::fit::problem::Problem;
-use crate::loss::{Logistic, sigmoid};
+use crate::loss::{Logistic, sigmoid, sigmoids};
 use crate::matrix::Rows;
 use crate::matrix::kernels::prefetch;
 use crate::memory::CollectLarge;
@@ -49,36 +49,71 @@ impl Row {
     /// Moves to the root of `F` of the module's description.
     #[inline(always)]
     fn move_to_root(&mut self, margin: f64) {
-        let Self { logit, alpha: old, cost, squared_norm: q, .. } = *self;
-        let (mut low, mut high) = (-margin - q * (cost - old), -margin + q * old);
-        let mut t = logit.max(low).min(high);
-        let mut s = if t == logit { old / cost } else { sigmoid(t) };
-        for _ in 0..MAX_INNER {
-            let value = t + margin + q * (cost * s - old);
-            if value > 0.0 {
-                high = t
-            } else {
-                low = t
-            }
-            let bend = s * (1.0 - s);
+        let Self { logit, alpha, cost, squared_norm, .. } = *self;
+        let mut point = [[logit], [alpha]];
+        move_to_roots(&mut point, cost, squared_norm, [margin]);
+        let [[logit], [alpha]] = point;
+        (self.logit, self.alpha) = (logit, alpha);
+    }
+}
+
+/// Moves logits and dual variables of a row in several problems to the roots of `F` of the module's
+/// description, each step for all of them before the next.
+#[inline(always)]
+pub fn move_to_roots<const L: usize>(
+    [logit, alpha]: &mut [[f64; L]; 2],
+    cost: f64,
+    q: f64,
+    margin: [f64; L],
+) {
+    let old = *alpha;
+    let (mut low, mut high, mut t, mut s) = ([0.0; L], [0.0; L], [0.0; L], [0.0; L]);
+    let mut stay = true;
+    for l in 0..L {
+        (low[l], high[l]) = (-margin[l] - q * (cost - old[l]), -margin[l] + q * old[l]);
+        t[l] = logit[l].max(low[l]).min(high[l]);
+        stay &= t[l] == logit[l];
+    }
+    if !stay {
+        s = sigmoids(t);
+    }
+    for l in 0..L {
+        let here = old[l] / cost;
+        s[l] = if t[l] == logit[l] { here } else { s[l] };
+    }
+    let mut is_open = [true; L];
+    for _ in 0..MAX_INNER {
+        for l in 0..L {
+            let value = t[l] + margin[l] + q * (cost * s[l] - old[l]);
+            high[l] = if value > 0.0 { t[l] } else { high[l] };
+            low[l] = if value > 0.0 { low[l] } else { t[l] };
+            let bend = s[l] * (1.0 - s[l]);
             let slope = 1.0 + q * cost * bend;
             // Half of the second derivative times the value, as a share of the squared slope at most a half:
             // a step then is two thirds to twice Newton's, and short only near the root. No `clamp`: it
             // panics at NaN, which the fit refuses later.
             let limit = 0.5 * slope * slope;
-            let turn = (0.5 * value * (slope - 1.0) * (1.0 - 2.0 * s)).max(-limit).min(limit);
+            let turn = (0.5 * value * (slope - 1.0) * (1.0 - 2.0 * s[l])).max(-limit).min(limit);
             let step = value * slope / (slope * slope - turn);
-            let next = t - step;
-            if step.abs() <= INNER_ACCURACY.max(4.0 * f64::EPSILON * t.abs()) {
-                self.logit = next;
-                self.alpha = cost * (s - step * bend * third_order(s, bend, step));
-                return;
-            }
+            let next = t[l] - step;
+            let is_short = step.abs() <= INNER_ACCURACY.max(4.0 * f64::EPSILON * t[l].abs());
+            let is_found = is_open[l] & is_short;
+            let found = cost * (s[l] - step * bend * third_order(s[l], bend, step));
+            logit[l] = if is_found { next } else { logit[l] };
+            alpha[l] = if is_found { found } else { alpha[l] };
+            is_open[l] &= !is_short;
             // Strictly inside, or two ends of the bracket could alternate for ever.
-            t = if low < next && next < high { next } else { 0.5 * (low + high) };
-            s = sigmoid(t);
+            let middle = 0.5 * (low[l] + high[l]);
+            t[l] = if (low[l] < next) & (next < high[l]) { next } else { middle };
         }
-        self.set_logit(t);
+        if is_open == [false; L] {
+            return;
+        }
+        s = sigmoids(t);
+    }
+    for l in 0..L {
+        logit[l] = if is_open[l] { t[l] } else { logit[l] };
+        alpha[l] = if is_open[l] { cost * s[l] } else { alpha[l] };
     }
 }
 
@@ -89,6 +124,12 @@ fn third_order(s: f64, bend: f64, step: f64) -> f64 {
     1.0 - 0.5 * step * ((1.0 - 2.0 * s) - step / 3.0 * (1.0 - 6.0 * bend))
 }
 
+/// That of a dual variable close to zero, `a = min(c / 1000, 1e-8)` (Yu11, section 3.4).
+pub fn first_logit(cost: f64) -> f64 {
+    let a = (1e-3 * cost).min(1e-8);
+    (a / (cost - a)).ln()
+}
+
 /// State of the descent.
 pub struct LogisticCd {
     rows: Vec<Row>,
@@ -96,7 +137,7 @@ pub struct LogisticCd {
 }
 
 impl LogisticCd {
-    /// Starts close to zero: at `a_i = min(c_i / 1000, 1e-8)` (Yu11, section 3.4).
+    /// Starts close to zero ([`first_logit`]).
     pub fn new(problem: &Problem<'_>) -> Self {
         Self::of(problem.y, problem.cost)
     }
@@ -108,9 +149,8 @@ impl LogisticCd {
             Row { logit: f64::NAN, alpha: f64::NAN, cost: f64::NAN, squared_norm: f64::NAN, y: 0.0 };
         let row = |(&y, &cost): (&f64, &f64)| {
             if cost != last.cost {
-                let a: f64 = (1e-3 * cost).min(1e-8);
                 last.cost = cost;
-                last.set_logit((a / (cost - a)).ln());
+                last.set_logit(first_logit(cost));
             }
             Row { y, ..last }
         };

@@ -1,7 +1,8 @@
 //! The loop around dual coordinate descent: gap checks, the free intercept, stalling.
 //!
 //! [`box_cd`] (hinge, squared hinge) and [`logistic_cd`] are its steps, [`active`] its set of visited rows,
-//! [`schedule`] the times of its checks, [`segment`] its primal point.
+//! [`schedule`] the times of its checks and `course` its end, `ledger` what it counts and what a check says,
+//! [`segment`] its primal point, [`classes`] the same for several classes at once.
 //!
 //! **Checks.** A duality gap costs one pass over all rows without random access to them, about a third of an
 //! epoch. It is computed when [`schedule`] says so. The same pass brings shrunk rows back
@@ -31,6 +32,9 @@
 
 pub mod active;
 pub mod box_cd;
+pub mod classes;
+mod course;
+mod ledger;
 pub mod logistic_cd;
 pub mod method;
 pub mod schedule;
@@ -39,18 +43,16 @@ pub mod trial;
 
 use self::active::{Random, below};
 use self::box_cd::BoxCd;
+use self::course::Course;
+use self::ledger::{Check, Ledger};
 use self::logistic_cd::LogisticCd;
 pub use self::method::{Epoch, Fate, Method, Visit};
-use self::schedule::Schedule;
 use self::segment::Best;
 use super::certificate;
-use super::checks::finite;
-use super::intercept::best_intercept;
 use super::monitor::{Monitor, Progress};
 use super::params::{Params, SolverKind};
-use super::problem::{Certificate, Evidence, Intercept, Problem, Solution, Start, Status};
-use super::routes::SLOW_CHECKS;
-use super::sweep::{Sweep, dot, sum};
+use super::problem::{Evidence, Intercept, Problem, Solution, Start, Status};
+use super::sweep::{Sweep, sum};
 use crate::loss::{BoxLoss, Logistic, Loss};
 use crate::matrix::design::Design;
 use crate::matrix::rows::ROWS_AHEAD;
@@ -64,9 +66,6 @@ const LEAST_MOVE: f64 = 10.0;
 const NORM_SAMPLE: usize = 1024;
 /// Steps between two polls of the cancel flag.
 const POLL_STEPS: usize = 4096;
-/// Epochs over few active rows are cheap; this many of them count as one whole epoch at most, so that a fit
-/// always ends.
-const MAX_EPOCHS_PER_ITER: usize = 50;
 
 /// A loss with its kind of dual problem.
 pub trait DualLoss: Loss {
@@ -253,73 +252,42 @@ pub fn solve<'a, M: Method>(
 ) -> Result<Solution> {
     let mut descent = Descent::new(problem, method, start, monitor)?;
     let mut random = active::random(params.seed, 0);
-    let estimate = descent.dual_estimate();
-    descent.level = estimate - descent.multiplier_term();
-    let mut schedule = Schedule::new(estimate.max(0.0));
-    let (limit, mut slow) = (params.max_iter as f64, 0);
+    let estimate = descent.ledger.begin(descent.method.loss(), &descent.w, &descent.alpha());
+    let mut course = Course::new(params, options, estimate);
     let (check, status) = loop {
         let done = descent.epoch(options.order, &mut random)?;
-        schedule.record(&done, problem.y.len());
-        let is_last = schedule.work >= limit || schedule.epochs >= MAX_EPOCHS_PER_ITER * params.max_iter;
-        let grows = schedule.epochs == 2 && options.most_growth.is_some_and(|most| schedule.growth() > most);
-        if !schedule.is_due(params.tol) && !is_last && !grows {
+        course.record(&done, problem.y.len());
+        if !course.is_due() {
             continue;
         }
         let check = descent.check()?;
-        let gap = check.certificate.relative_gap();
         monitor.observe(&Progress {
             solver: "dual_cd",
-            iteration: schedule.iterations(),
-            accuracy: gap,
+            iteration: course.iterations(),
+            accuracy: check.certificate.relative_gap(),
             search: None,
         });
-        if gap <= params.tol {
-            break (check, Status::Converged);
-        }
-        if is_last {
-            break (check, Status::MaxIter);
-        }
-        let remaining = schedule.checked(&check.certificate, params.tol);
-        let is_slow = options.is_slow.is_some_and(|is_slow| is_slow(schedule.work, remaining));
-        slow = if is_slow { slow + 1 } else { 0 };
-        if slow >= SLOW_CHECKS || grows {
-            break (check, Status::Stalled);
+        if let Some(status) = course.judge(&check.certificate) {
+            break (check, status);
         }
     };
-    descent.into_solution(check, status, schedule.iterations(), options.order.solver(), options.is_proved)
-}
-
-/// Result of a gap check.
-struct Check {
-    certificate: Certificate,
-    intercept: f64,
-    /// Margins of `w` without a free intercept, where they are still there.
-    margins: Vec<f64>,
+    descent.into_solution(check, status, course.iterations(), options.order.solver(), options.is_proved)
 }
 
 /// A running descent.
 struct Descent<'a, M> {
-    problem: Problem<'a>,
+    ledger: Ledger<'a>,
     sweep: Sweep<'a>,
     monitor: &'a dyn Monitor,
     method: M,
     w: Vec<f64>,
-    /// Multiplier of the equality constraint.
-    offset: f64,
-    /// Sum of the costs.
-    total: f64,
     passes: f64,
     /// The best primal point, for the hinge without a free intercept.
     best: Option<Best>,
-    /// The dual objective is at least this, see the module's description.
-    level: f64,
-    /// Bound on `|w - w(a)|`; `None` where that of the start is unknown.
-    drift: Option<f64>,
 }
 
 impl<'a, M: Method> Descent<'a, M> {
     fn new(problem: &Problem<'a>, mut method: M, start: &Start, monitor: &'a dyn Monitor) -> Result<Self> {
-        let total = problem.cost.iter().sum();
         let bias = constant_column(&problem.design(0.0), problem.cost, problem.intercept);
         if let Some(alpha) = &start.alpha {
             method.start_at(alpha);
@@ -328,20 +296,9 @@ impl<'a, M: Method> Descent<'a, M> {
             (Some((_, b)), Intercept::Free) => *b,
             _ => 0.0,
         };
+        let ledger = Ledger::new(problem, bias, offset);
         let sweep = Sweep::new(problem.design(bias), monitor);
-        let mut descent = Self {
-            problem: *problem,
-            sweep,
-            monitor,
-            method,
-            w: Vec::new(),
-            offset,
-            total,
-            passes: 0.0,
-            best: None,
-            level: 0.0,
-            drift: Some(0.0),
-        };
+        let mut descent = Self { ledger, sweep, monitor, method, w: Vec::new(), passes: 0.0, best: None };
         descent.w = descent.weights(start);
         monitor.poll()?;
         Ok(descent)
@@ -349,12 +306,12 @@ impl<'a, M: Method> Descent<'a, M> {
 
     /// `sum_i y_i a_i x_i`, read off the start where it is consistent.
     fn weights(&mut self, start: &Start) -> Vec<f64> {
-        let (y, design) = (self.problem.y, self.sweep.design);
+        let (y, design) = (self.ledger.problem.y, self.sweep.design);
         let mut signed = self.alpha();
         signed.iter_mut().zip(y).for_each(|(a, y)| *a *= y);
         if let (true, Some((w, _))) = (start.is_consistent, &start.w) {
             let mut w = memory::copy(w);
-            self.drift = None;
+            self.ledger.drift = None;
             if design.bias != 0.0 {
                 w.push(design.bias * sum(signed.len(), |i| [signed[i]])[0]);
             }
@@ -368,100 +325,48 @@ impl<'a, M: Method> Descent<'a, M> {
         w
     }
 
-    /// Dual value at the start, without regard to the equality constraint.
-    fn dual_estimate(&self) -> f64 {
-        let terms = certificate::dual_terms(self.method.loss(), self.problem.cost, &self.alpha());
-        terms - 0.5 * dot(&self.w, &self.w)
-    }
-
     fn alpha(&self) -> Vec<f64> {
-        (0..self.problem.y.len()).map(|i| self.method.alpha(i)).collect_large()
-    }
-
-    /// The multiplier times the constraint's excess.
-    fn multiplier_term(&self) -> f64 {
-        let bias = self.sweep.design.bias;
-        if self.problem.intercept == Intercept::Free {
-            self.offset * self.w[self.w.len() - 1] / bias
-        } else {
-            0.0
-        }
+        (0..self.ledger.problem.y.len()).map(|i| self.method.alpha(i)).collect_large()
     }
 
     fn epoch(&mut self, order: EpochOrder, random: &mut Random) -> Result<Epoch> {
         let design = self.sweep.design;
-        let mut visit = Visit { w: &mut self.w, offset: self.offset, stretch: 1.0 };
+        let mut visit = Visit { w: &mut self.w, offset: self.ledger.offset, stretch: 1.0 };
         let run = match order {
             EpochOrder::Shrinking => epoch,
             EpochOrder::Permuted => epoch_permuted,
             EpochOrder::Online => epoch_online,
         };
         let done = run(&mut self.method, &design, &mut visit, random, self.monitor)?;
-        self.passes += done.visited as f64 / self.problem.y.len().max(1) as f64;
-        self.note_drift(done.visited);
-        if self.problem.intercept == Intercept::Free {
-            self.offset += design.bias * self.w[design.n_cols() - 1];
-        }
+        self.passes += done.visited as f64 / design.n_rows().max(1) as f64;
+        self.ledger.after_epoch(done.visited, self.w.last().copied().unwrap_or(0.0));
         Ok(done)
-    }
-
-    /// Adds what the visits of an epoch may have done to `w`.
-    fn note_drift(&mut self, visited: usize) {
-        let bias = self.sweep.design.bias;
-        let mut multiplier = 0.0;
-        if self.problem.intercept == Intercept::Free {
-            multiplier = (self.offset / bias).powi(2);
-            self.level -= self.w[self.w.len() - 1].powi(2);
-        }
-        let longest = (2.0 * (self.total - self.level).max(0.0) + multiplier).sqrt();
-        self.drift = self.drift.map(|drift| drift + 2.0 * f64::EPSILON * visited as f64 * longest);
     }
 
     /// The gap at the current point; brings shrunk rows back.
     fn check(&mut self) -> Result<Check> {
-        let n = self.problem.y.len();
-        let mut margins = memory::zeros(n);
-        self.sweep.margins(self.problem.y, &self.w, &mut margins);
+        let Problem { y, cost, .. } = self.ledger.problem;
+        let mut margins = memory::zeros(y.len());
+        self.sweep.margins(y, &self.w, &mut margins);
         self.passes += 1.0;
         self.monitor.poll()?;
-        if self.problem.intercept != Intercept::Free {
+        if self.ledger.is_free() {
+            let offset = self.ledger.offset;
+            let shifted: Vec<f64> = margins.iter().zip(y).map(|(m, y)| m + y * offset).collect_large();
+            self.method.recheck(&shifted);
+        } else {
             self.method.recheck(&margins);
-            return self.check_fixed(margins);
         }
-        let y = self.problem.y;
-        let (b, offset) = (self.sweep.design.bias * self.w[self.w.len() - 1], self.offset);
-        let shifted: Vec<f64> = margins.iter().zip(y).map(|(m, y)| m + y * offset).collect_large();
-        self.method.recheck(&shifted);
-        let plain: Vec<f64> = margins.iter().zip(y).map(|(m, y)| m - y * b).collect_large();
-        self.check_free(plain)
-    }
-
-    fn check_fixed(&mut self, margins: Vec<f64>) -> Result<Check> {
-        let (cost, loss) = (self.problem.cost, self.method.loss());
-        let half = 0.5 * dot(&self.w, &self.w);
-        let mut primal = half + certificate::losses(loss, cost, |i| margins[i]);
-        let dual = certificate::dual_terms(loss, cost, &self.alpha()) - half;
-        finite("objective", primal, &self.sweep.design)?;
-        if loss.is_smooth() {
-            return Ok(Check { certificate: Certificate { primal, dual }, intercept: 0.0, margins });
-        }
-        primal = match &mut self.best {
-            Some(best) => best.approach(loss, cost, &self.w, &margins),
-            best => best.insert(Best::new(memory::copy(&self.w), margins, primal)).value,
-        };
-        Ok(Check { certificate: Certificate { primal, dual }, intercept: 0.0, margins: Vec::new() })
-    }
-
-    /// `margins` without intercept.
-    fn check_free(&self, margins: Vec<f64>) -> Result<Check> {
-        let Problem { y, cost, .. } = self.problem;
         let loss = self.method.loss();
-        let w = &self.w[..self.w.len() - 1];
-        let b = best_intercept(loss, y, cost, &margins);
-        let losses = certificate::losses(loss, cost, |i| margins[i] + y[i] * b);
-        let primal = finite("objective", 0.5 * dot(w, w) + losses, &self.sweep.design)?;
-        let dual = certificate::dual_on_constraint(&self.problem, loss, &self.alpha(), memory::copy(w));
-        Ok(Check { certificate: Certificate { primal, dual }, intercept: b, margins })
+        let mut check = self.ledger.check(loss, &self.w, margins, &self.alpha())?;
+        if !self.ledger.is_free() && !loss.is_smooth() {
+            let (primal, margins) = (&mut check.certificate.primal, std::mem::take(&mut check.margins));
+            *primal = match &mut self.best {
+                Some(best) => best.approach(loss, cost, &self.w, &margins),
+                best => best.insert(Best::new(memory::copy(&self.w), margins, *primal)).value,
+            };
+        }
+        Ok(check)
     }
 
     fn into_solution(
@@ -477,8 +382,7 @@ impl<'a, M: Method> Descent<'a, M> {
         let evidence = if is_proved { self.evidence(check, &alpha)? } else { None };
         let is_consistent = self.best.is_none();
         let w = self.best.map_or(self.w, |best| best.w);
-        let (w, penalised) = self.problem.split(w, self.sweep.design.bias);
-        let intercept = if self.problem.intercept == Intercept::Free { b } else { penalised };
+        let (w, intercept) = self.ledger.split(w, b);
         let passes = self.passes;
         Ok(Solution {
             w,
@@ -496,27 +400,16 @@ impl<'a, M: Method> Descent<'a, M> {
 
     /// What the last check says of the solution.
     fn evidence(&mut self, check: Check, alpha: &[f64]) -> Result<Option<Evidence>> {
-        let Some(drift) = self.drift else { return Ok(None) };
-        let (y, additions) = (self.problem.y, alpha.len() as f64);
-        let Check { mut margins, intercept, .. } = check;
-        if let Some(best) = &self.best {
-            // Those of the best point are mixed from those of others.
-            margins.resize(y.len(), 0.0);
-            self.sweep.margins(y, &best.w, &mut margins);
-            self.passes += 1.0;
-            self.monitor.poll()?;
-            let distance = certificate::distance(&self.w, &best.w);
-            return Ok(Some(Evidence { margins, distance, drift, additions, alpha: None }));
-        }
-        if self.problem.intercept != Intercept::Free {
-            return Ok(Some(Evidence { margins, distance: 0.0, drift, additions, alpha: None }));
-        }
-        margins.iter_mut().zip(y).for_each(|(m, y)| *m += y * intercept);
-        let w = &self.w[..self.w.len() - 1];
-        let (mut moved, mut moved_w) = (alpha.to_vec(), w.to_vec());
-        certificate::move_onto_constraint(&self.problem, &mut moved, &mut moved_w);
-        let distance = certificate::distance(&moved_w, w);
-        Ok(Some(Evidence { margins, distance, drift, additions: 2.0 * additions, alpha: Some(moved) }))
+        let Some(best) = &self.best else { return Ok(self.ledger.evidence(check, &self.w, alpha)) };
+        let Some(drift) = self.ledger.drift else { return Ok(None) };
+        let (y, additions) = (self.ledger.problem.y, alpha.len() as f64);
+        // Those of the best point are mixed from those of others.
+        let mut margins = memory::zeros(y.len());
+        self.sweep.margins(y, &best.w, &mut margins);
+        self.passes += 1.0;
+        self.monitor.poll()?;
+        let distance = certificate::distance(&self.w, &best.w);
+        Ok(Some(Evidence { margins, distance, drift, additions, alpha: None }))
     }
 }
 
