@@ -3,7 +3,7 @@
 use std::cell::LazyCell;
 
 use super::baselines::{cutting_plane, primal_cd};
-use super::dual::{DualLoss, DualOptions, EpochOrder, trial};
+use super::dual::{DualLoss, DualOptions, EpochOrder, classes, trial};
 use super::monitor::Monitor;
 use super::newton::factorisation::{Factorisation, factorisation, is_small};
 use super::newton::frequent::FrequentColumns;
@@ -11,9 +11,9 @@ use super::newton::hinge;
 use super::params::{Params, SolverKind};
 use super::problem::{Intercept, Problem, Solution, Start, Status};
 use super::routes::{
-    CLASS_LANES, CLASSES_FROM, DEAR, EASY, EASY_CHEAP, EASY_CHEAP_FREE, EASY_FREQUENT,
-    EASY_FREQUENT_LOGISTIC, EASY_FROM, EASY_LOGISTIC, EASY_SAMPLE, GROWTH, GROWTH_LOGISTIC, HARD_HINGE,
-    HARD_HINGE_FREE, LANE_ENTRIES, PATIENCE, PATIENCE_DIRECT, SLOW_LANE, TRIAL_LEFT,
+    CLASS_EIGHT, CLASS_FOUR, CLASS_LANES, CLASS_PAIR, CLASSES_FROM, DEAR, EASY, EASY_CHEAP, EASY_CHEAP_FREE,
+    EASY_FREQUENT, EASY_FREQUENT_LOGISTIC, EASY_FROM, EASY_LOGISTIC, EASY_SAMPLE, GROWTH, GROWTH_LOGISTIC,
+    HARD_HINGE, HARD_HINGE_FREE, LANE_ENTRIES, PATIENCE, PATIENCE_DIRECT, SLOW_LANE, TRIAL_LEFT,
 };
 use super::{certificate, dual, newton};
 use crate::loss::{Loss, LossKind, with_loss, with_smooth_loss};
@@ -209,9 +209,6 @@ pub fn solve_classes<'a>(
     params: &Params,
     monitor: &'a dyn Monitor,
 ) -> Result<Vec<Solution>> {
-    if let [problem] = problems {
-        return Ok(vec![solve(problem, loss, params, &Start::default(), monitor)?]);
-    }
     let mut solutions = attempt_classes(problems, loss, params, Aim::Proof, monitor)?;
     certificate::certify_classes(problems, loss, &mut solutions, params.tol, monitor)?;
     let all = problems.iter().zip(solutions);
@@ -228,21 +225,23 @@ pub fn solve_classes_unproved<'a>(
     params: &Params,
     monitor: &'a dyn Monitor,
 ) -> Result<Vec<Solution>> {
-    if let [problem] = problems {
-        return Ok(vec![solve_unproved(problem, loss, params, &Start::default(), monitor)?]);
-    }
     attempt_classes(problems, loss, params, Aim::Gap, monitor)
 }
 
-/// How many of so many problems of the same rows and costs are solved at once: those of the logistic loss by
-/// dual descent, as one row visited for all of them is ([`dual::classes`]).
+/// How many of so many problems of the same rows and costs are solved at once, by dual descent
+/// ([`dual::classes`]); 1 where each is solved by itself. The answers do not depend on how many they are, so
+/// that all threads have something to do.
 pub fn classes_at_once(problem: &Problem<'_>, n_problems: usize, loss: LossKind, params: &Params) -> usize {
     let is_by_descent = || match params.solver {
         SolverKind::Auto => choose_for_fit(problem, loss, params.tol) == SolverKind::DualCd,
         solver => solver == SolverKind::DualCd,
     };
-    let is_together = loss == LossKind::Logistic && n_problems >= CLASSES_FROM && is_by_descent();
-    if is_together { CLASS_LANES } else { 1 }
+    if n_problems < CLASSES_FROM || !is_by_descent() {
+        return 1;
+    }
+    let turns = |lanes: usize| n_problems.div_ceil(lanes).div_ceil(rayon::current_num_threads()) as f64;
+    let times = [(2, turns(2) * CLASS_PAIR), (4, turns(4) * CLASS_FOUR), (8, turns(8) * CLASS_EIGHT)];
+    times.into_iter().reduce(|a, b| if b.1 <= a.1 { b } else { a }).map_or(1, |(lanes, _)| lanes)
 }
 
 /// Goes on until a solution's accuracy is proved or cannot be.
@@ -397,7 +396,11 @@ fn attempt_classes<'a>(
     let is_slow = (params.solver == SolverKind::Auto).then_some(&is_slow as &dyn Fn(f64, f64) -> bool);
     let is_proved = aim == Aim::Proof;
     let options = DualOptions { order: EpochOrder::Shrinking, is_slow, most_growth: None, is_proved };
-    let solutions = dual::classes::solve::<CLASS_LANES>(problems, params, options, monitor)?;
+    let solutions = with_loss!(loss, loss => match problems.len() {
+        ..=2 => classes::solve::<_, 2>(problems, loss, params, options, monitor)?,
+        3..=4 => classes::solve::<_, 4>(problems, loss, params, options, monitor)?,
+        _ => classes::solve::<_, CLASS_LANES>(problems, loss, params, options, monitor)?,
+    });
     let all = problems.iter().zip(solutions);
     all.map(|(problem, solution)| finish_descent(problem, loss, params, solution, aim, monitor)).collect()
 }

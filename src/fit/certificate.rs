@@ -45,7 +45,7 @@ use super::compensated::CompensatedSum;
 use super::monitor::Monitor;
 use super::problem::{Certificate, Evidence, Intercept, Problem, Solution};
 use super::routes::CLASS_LANES;
-use super::sweep::{ROW_CHUNK, RowStep, Sweep, dot, sum};
+use super::sweep::{ROW_CHUNK, Sweep, dot, sum};
 use super::together::{OfRows, entries, sum_rows};
 use crate::loss::{Loss, LossKind, with_loss};
 use crate::matrix::design::Design;
@@ -203,7 +203,7 @@ fn evidence_of(
     Evidence { margins, distance: distance(&w, &point.w), drift: 0.0, additions, alpha }
 }
 
-/// [`gather`] for all problems, unless all solutions have evidence.
+/// [`gather`] for all solutions without evidence.
 fn gather_classes(problems: &[Problem<'_>], solutions: &mut [Solution], monitor: &dyn Monitor) -> Result<()> {
     if solutions.iter().all(|solution| solution.evidence.is_some()) {
         return Ok(());
@@ -225,28 +225,18 @@ fn gather_classes(problems: &[Problem<'_>], solutions: &mut [Solution], monitor:
         let signed = solution.alpha.iter().zip(problem.y).map(|(a, y)| a * y);
         z.iter_mut().zip(signed).for_each(|(z, signed)| z[l] = signed);
     }
-    let steps = sweep.parts().iter().map(|part| AddLanes { scale: &z[part.clone()] }).collect();
-    sweep.scatter(&mut w, steps);
+    sweep.weighted_sums(&z, &mut w);
     monitor.poll()?;
     for (l, margins) in margins.into_iter().enumerate() {
         let (solution, point) = (&mut solutions[l], &points[l]);
+        if solution.evidence.is_some() {
+            continue;
+        }
         solution.passes += PASSES;
         let evidence = evidence_of(&problems[l], solution, point, margins, w.lane(l));
         solution.evidence = Some(evidence);
     }
     Ok(())
-}
-
-/// Adds so many times the rows of a part.
-struct AddLanes<'s, const L: usize> {
-    scale: &'s [[f64; L]],
-}
-
-impl<const L: usize> RowStep<L> for AddLanes<'_, L> {
-    #[inline(always)]
-    fn step<R: Rows>(&mut self, rows: &R, i: usize, k: usize, out: &mut [[f64; L]]) {
-        rows.add_lanes(i, &self.scale[k], out);
-    }
 }
 
 /// `|a - b|`.

@@ -74,6 +74,13 @@ pub struct Params {
     pub seed: u64,
 }
 
+impl Params {
+    /// With the seed of one task of several.
+    pub fn of_task(&self, task: usize) -> Self {
+        Self { seed: self.seed.wrapping_add(task as u64), ..*self }
+    }
+}
+
 impl Default for Params {
     fn default() -> Self {
         Self { solver: SolverKind::Auto, tol: DEFAULT_TOL, max_iter: DEFAULT_MAX_ITER, seed: 0 }

@@ -34,11 +34,17 @@ pub const SMALL: usize = 100_000;
 /// 1.4 s against 1.0 s; 17 on imdb, 24 s against 6 s). Many rows per column also contradict each other, which
 /// takes dual descent hundreds of passes.
 pub const LANE_ENTRIES: usize = 64;
-/// Problems of classes that dual descent of the logistic loss solves at once (dual/classes.rs): the numbers of
-/// a cache line.
+/// Problems of classes that dual descent solves at once at most (dual/classes.rs): the numbers of a cache
+/// line.
 pub const CLASS_LANES: usize = 8;
-/// Classes from which it does so. TODO
-pub const CLASSES_FROM: usize = 3;
+/// The time of a descent on two of them at once,
+pub const CLASS_PAIR: f64 = 1.2;
+/// on four
+pub const CLASS_FOUR: f64 = 1.5;
+/// and on eight, over that on one by itself. TODO
+pub const CLASS_EIGHT: f64 = 2.6;
+/// Classes from which problems are solved so. TODO
+pub const CLASSES_FROM: usize = 4;
 /// Mean of `c_i |x_i|^2`, the diagonal of the dual Hessian beside its 1 of the regulariser, up to which a
 /// smooth loss takes dual descent few epochs. Gap 1e-2, processor seconds by Newton and by dual descent,
 /// mnist one digit against the rest or against another:

@@ -184,6 +184,15 @@ impl<'a, const L: usize> Sweep<'a, L> {
     }
 }
 
+impl<const L: usize> Sweep<'_, L> {
+    /// `out = sum_i coefficient[i] * x_i` in each lane.
+    pub fn weighted_sums(&mut self, coefficient: &[[f64; L]], out: &mut [[f64; L]]) {
+        let scale = |range: &Range<usize>| Scale { coefficient: &coefficient[range.clone()] };
+        let steps = self.parts.iter().map(scale).collect();
+        self.scatter(out, steps);
+    }
+}
+
 /// Cuts a vector over rows where a sweep cuts the rows.
 pub fn split<'s, T>(parts: &[Range<usize>], mut rows: &'s mut [T]) -> Vec<&'s mut [T]> {
     let mut pieces = Vec::with_capacity(parts.len());
@@ -195,16 +204,22 @@ pub fn split<'s, T>(parts: &[Range<usize>], mut rows: &'s mut [T]) -> Vec<&'s mu
     pieces
 }
 
-/// Adds `coefficient * x_i` for the rows of a part; rows of coefficient 0 are not read.
-struct Scale<'s> {
-    coefficient: &'s [f64],
+/// Adds `coefficient * x_i` in each lane for the rows of a part; rows of coefficients 0 are not read.
+struct Scale<'s, const L: usize> {
+    coefficient: &'s [[f64; L]],
 }
 
-impl RowStep<1> for Scale<'_> {
+impl<const L: usize> RowStep<L> for Scale<'_, L> {
     #[inline(always)]
-    fn step<R: Rows>(&mut self, rows: &R, i: usize, k: usize, out: &mut [[f64; 1]]) {
-        if self.coefficient[k] != 0.0 {
-            rows.add_scaled(i, self.coefficient[k], out.as_flattened_mut());
+    fn step<R: Rows>(&mut self, rows: &R, i: usize, k: usize, out: &mut [[f64; L]]) {
+        let coefficient = &self.coefficient[k];
+        if *coefficient == [0.0; L] {
+            return;
+        }
+        if L == 1 {
+            rows.add_scaled(i, coefficient[0], out.as_flattened_mut());
+        } else {
+            rows.add_lanes(i, coefficient, out);
         }
     }
 }
@@ -218,9 +233,7 @@ impl Sweep<'_> {
 
     /// `out = sum_i coefficient[i] * x_i`.
     pub fn weighted_sum(&mut self, coefficient: &[f64], out: &mut [f64]) {
-        let steps =
-            self.parts.iter().map(|range| Scale { coefficient: &coefficient[range.clone()] }).collect();
-        self.scatter(out.as_chunks_mut().0, steps);
+        self.weighted_sums(coefficient.as_chunks().0, out.as_chunks_mut().0);
     }
 }
 

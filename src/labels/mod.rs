@@ -158,9 +158,12 @@ pub fn fit(
 ) -> Result<Vec<Solution>> {
     let at_once =
         |problem: &Problem<'_>, n_problems| auto::classes_at_once(problem, n_problems, loss, params);
-    fit_groups(data, params.seed, at_once, |problems, _, seed| {
-        auto::solve_classes(problems, loss, &Params { seed, ..*params }, monitor)
-    })
+    fit_groups(
+        data,
+        at_once,
+        |problem, k| auto::solve(problem, loss, &params.of_task(k), &Start::default(), monitor),
+        |problems| auto::solve_classes(problems, loss, params, monitor),
+    )
 }
 
 /// [`fit`] from a start for each problem.
@@ -193,9 +196,12 @@ pub fn fit_presolved(
     let at_once = |problem: &Problem<'_>, n_problems| {
         presolved::classes_at_once(problem, packed, n_problems, loss, params)
     };
-    fit_groups(data, params.seed, at_once, |problems, _, seed| {
-        presolved::solve_classes(problems, packed, loss, &Params { seed, ..*params }, monitor)
-    })
+    fit_groups(
+        data,
+        at_once,
+        |problem, k| presolved::solve(problem, packed, loss, &params.of_task(k), monitor),
+        |problems| presolved::solve_classes(problems, packed, loss, params, monitor),
+    )
 }
 
 /// Checks the input and calls `solve` with each binary problem, its number and the seed of its own that
@@ -208,19 +214,20 @@ pub fn fit_each<T: Send>(
     seed: u64,
     solve: impl Fn(&Problem<'_>, usize, u64) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
-    fit_groups(data, seed, |_, _| 1, |problems, k, seed| Ok(vec![solve(&problems[0], k, seed)?]))
+    let one = |problem: &Problem<'_>, k: usize| solve(problem, k, seed.wrapping_add(k as u64));
+    fit_groups(data, |_, _| 1, one, |_| Ok(Vec::new()))
 }
 
-/// [`fit_each`] with as many successive problems in a call as `at_once` says, told the first problem and how
-/// many there are; the number and the seed are those of the first of them.
+/// Checks the input and solves the binary problems in parallel: as many successive ones at once as `at_once`
+/// says, told the first one and how many there are, or each by itself, told its number.
 ///
 /// # Errors
 /// As for [`fit_each`].
 fn fit_groups<T: Send>(
     data: &Classification<'_>,
-    seed: u64,
     at_once: impl FnOnce(&Problem<'_>, usize) -> usize,
-    solve: impl Fn(&[Problem<'_>], usize, u64) -> Result<Vec<T>> + Sync,
+    solve_one: impl Fn(&Problem<'_>, usize) -> Result<T> + Sync,
+    solve_some: impl Fn(&[Problem<'_>]) -> Result<Vec<T>> + Sync,
 ) -> Result<Vec<T>> {
     let Classification { rows, labels, cost, intercept } = *data;
     let n_rows = check_row_count(rows)?;
@@ -234,10 +241,10 @@ fn fit_groups<T: Send>(
     let first = Problem { rows, ids: ids_if_subset, y: &first, cost: &cost, intercept };
     let size = at_once(&first, n_problems);
     let groups = parallel::try_map(0..n_problems.div_ceil(size), |_, group| {
-        let k = group * size;
-        let signs: Vec<_> = (k..n_problems.min(k + size)).map(|k| labels.signs(k, &ids)).collect();
+        let numbers = group * size..n_problems.min((group + 1) * size);
+        let signs: Vec<_> = numbers.map(|k| labels.signs(k, &ids)).collect();
         let problems: Vec<Problem<'_>> = signs.iter().map(|y| Problem { y, ..first }).collect();
-        solve(&problems, k, seed.wrapping_add(k as u64))
+        if size == 1 { Ok(vec![solve_one(&problems[0], group)?]) } else { solve_some(&problems) }
     })?;
     Ok(groups.into_iter().flatten().collect())
 }

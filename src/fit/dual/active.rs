@@ -50,6 +50,11 @@ impl ActiveSet {
         Self { len: order.len(), order }
     }
 
+    /// Those that are not shrunk.
+    pub fn rows(&self) -> &[u32] {
+        &self.order[..self.len]
+    }
+
     /// Number of rows that are not shrunk.
     pub fn len(&self) -> usize {
         self.len

@@ -18,7 +18,7 @@
 //! Tried: to keep the inverse of the diagonal instead of dividing: no difference.
 
 use super::active::ActiveSet;
-use super::method::{Epoch, Fate, Method, Visit};
+use super::method::{ClassRow, Epoch, Epochs, Fate, Method, RowFacts, Visit, bounds_after, ones};
 use crate::fit::problem::Problem;
 use crate::loss::BoxLoss;
 use crate::matrix::Rows;
@@ -125,18 +125,82 @@ impl<L: BoxLoss> Method for BoxCd<L> {
         prefetch(&self.rows, i, size_of::<Row>());
     }
 
-    /// As in LIBLINEAR: a bound that would shrink violating rows is no bound.
     fn finish(&mut self, epoch: &Epoch) {
-        self.bounds.0 = if epoch.largest > 0.0 { epoch.largest } else { f64::INFINITY };
-        self.bounds.1 = if epoch.smallest < 0.0 { epoch.smallest } else { f64::NEG_INFINITY };
+        let [largest, smallest] = bounds_after(epoch.largest, epoch.smallest);
+        self.bounds = (largest, smallest);
     }
 
     fn recheck(&mut self, margins: &[f64]) {
         let (loss, rows, bounds) = (self.loss, &self.rows, self.bounds);
         self.active.restore(|i| {
             let row = &rows[i];
-            let g = margins[i] - 1.0 + loss.diagonal(row.cost) * row.alpha;
-            !(row.alpha == 0.0 && g > bounds.0 || row.alpha == loss.upper(row.cost) && g < bounds.1)
+            is_visited(loss, row.cost, row.alpha, margins[i], [bounds.0, bounds.1])
         });
+    }
+}
+
+/// Whether a row with this variable and margin is not beyond the bounds.
+fn is_visited<L: BoxLoss>(loss: L, cost: f64, alpha: f64, margin: f64, bounds: [f64; 2]) -> bool {
+    let g = margin - 1.0 + loss.diagonal(cost) * alpha;
+    !(alpha == 0.0 && g > bounds[0] || alpha == loss.upper(cost) && g < bounds[1])
+}
+
+/// The variables of a row in several problems.
+#[derive(Clone)]
+pub struct BoxRow<const L: usize> {
+    alpha: [f64; L],
+}
+
+impl<T: BoxLoss, const L: usize> ClassRow<T, L> for BoxRow<L> {
+    fn first(_: T, _: f64) -> Self {
+        Self { alpha: [0.0; L] }
+    }
+
+    fn alpha(&self) -> &[f64; L] {
+        &self.alpha
+    }
+
+    /// The same as [`BoxCd::step`] in each problem.
+    #[inline(always)]
+    fn step(
+        &mut self,
+        loss: T,
+        row: RowFacts,
+        margin: &[f64; L],
+        [most, least]: &[[f64; L]; 2],
+        active: &mut u8,
+        epochs: &mut Epochs<L>,
+    ) -> [f64; L] {
+        let (addend, upper) = (loss.diagonal(row.cost), loss.upper(row.cost));
+        let diagonal = row.squared_norm + addend;
+        let here = ones::<L>(*active);
+        let (mut change, mut shrunk) = ([0.0; L], [0.0; L]);
+        for l in 0..L {
+            let old = self.alpha[l];
+            let g = margin[l] - 1.0 + addend * old;
+            let (is_low, is_high) = (old == 0.0, old == upper);
+            let is_beyond = (is_low & (g > most[l])) | (!is_low & is_high & (g < least[l]));
+            let below = if is_low { g.min(0.0) } else { g };
+            let pg = if !is_low & is_high { g.max(0.0) } else { below };
+            let is_shrunk = is_beyond & (here[l] != 0.0);
+            let counts = !is_beyond & (here[l] != 0.0);
+            let (large, small) = (epochs.largest[l].max(pg), epochs.smallest[l].min(pg));
+            epochs.largest[l] = if counts { large } else { epochs.largest[l] };
+            epochs.smallest[l] = if counts { small } else { epochs.smallest[l] };
+            let next = (old - g / diagonal).max(0.0).min(upper);
+            let by = if counts & (pg.abs() > NEGLIGIBLE) { next - old } else { 0.0 };
+            epochs.gain[l] -= by * (g + 0.5 * diagonal * by);
+            self.alpha[l] = if by == 0.0 { old } else { next };
+            change[l] = by;
+            shrunk[l] = if is_shrunk { 1.0 } else { 0.0 };
+        }
+        for (l, shrunk) in shrunk.iter().enumerate() {
+            *active &= !(u8::from(*shrunk != 0.0) << l);
+        }
+        change
+    }
+
+    fn is_visited(&self, loss: T, cost: f64, l: usize, margin: f64, [most, least]: &[[f64; L]; 2]) -> bool {
+        is_visited(loss, cost, self.alpha[l], margin, [most[l], least[l]])
     }
 }

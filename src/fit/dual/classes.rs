@@ -1,34 +1,34 @@
-//! Dual descent on the problems of several classes against the rest at once, for the logistic loss.
+//! Dual descent on the problems of several classes against the rest at once.
 //!
 //! Such problems have the same rows and costs and differ in their labels. The variables of a row in all of
-//! them are visited together: its entries are read once, and bring with one cache line the weights of all
-//! classes, and the steps ([`super::logistic_cd`]) fill vector registers. As no row is ever shrunk and
-//! classes take nearly the same number of epochs, hardly anything is visited in vain. The classes have one
-//! order of rows; checks, counts and answers are of each class by itself ([`Ledger`], [`Course`]).
+//! them are visited together: its entries are read once, and bring with a cache line each the weights of all
+//! classes, and the steps ([`ClassRow`]) fill vector registers. A row is visited as long as one class does
+//! not shrink it, and moves the variables of those classes alone.
 //!
-//! One core, milliseconds a class one by one and together, to a gap of 1e-4 at C = 1: TODO
+//! **The same bits however classes are grouped.** In an epoch all classes follow one random order of all
+//! rows; what a class does with a row, when it is checked ([`Course`]) and what is counted of it ([`Ledger`])
+//! depends on nothing of another class. So there may be as many groups as there are threads.
 //!
-//! Memory: `16 L + 24` bytes a row and `8 L` a column, where a descent of one class takes 40 and 8.
+//! Memory: for the logistic loss `16 L + 25` bytes a row, else `8 L + 25`, and `8 L` a column, where the
+//! descent of one class takes 40 or 32, and 8.
 
 use super::active::{self, ActiveSet, Random};
 use super::course::Course;
 use super::ledger::Ledger;
-use super::logistic_cd::{first_logit, move_to_roots};
-use super::method::Epoch;
-use super::{DualOptions, constant_column};
+use super::method::{ClassRow, Epoch, Epochs, RowFacts, bounds_after, ones};
+use super::{DualLoss, DualOptions, constant_column};
 
-use crate::Result;
 use crate::fit::monitor::{Monitor, Progress};
 use crate::fit::params::{Params, SolverKind};
 use crate::fit::problem::{Problem, Solution};
-use crate::fit::sweep::{RowStep, Sweep};
-use crate::loss::{Logistic, sigmoid};
+use crate::fit::sweep::Sweep;
 use crate::matrix::Rows;
 use crate::matrix::kernels::prefetch;
 use crate::matrix::lanes::Block;
 use crate::matrix::rows::ROWS_AHEAD;
 use crate::matrix::simd::{Wide, WideWork};
 use crate::memory::CollectLarge;
+use crate::{Result, memory};
 
 /// Visits between two polls of the cancel flag.
 const POLL_STEPS: usize = 1024;
@@ -37,24 +37,19 @@ const POLL_STEPS: usize = 1024;
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`] and [`crate::Error::Overflow`].
-pub fn solve<'a, const L: usize>(
+pub fn solve<'a, T: DualLoss, const L: usize>(
     problems: &[Problem<'a>],
+    loss: T,
     params: &'a Params,
     options: DualOptions<'a>,
     monitor: &'a dyn Monitor,
 ) -> Result<Vec<Solution>> {
-    let mut descent = ClassDescent::<L>::new(problems, monitor)?;
+    let mut descent = ClassDescent::<T, L>::new(problems, loss, monitor)?;
     let mut lanes: Vec<Lane<'_>> = (0..problems.len()).map(|l| descent.lane(l, params, options)).collect();
     let mut random = active::random(params.seed, 0);
-    while lanes.iter().any(|lane| lane.solution.is_none()) {
-        let gains = descent.epoch(&lanes, &mut random)?;
-        let n_rows = descent.states.len();
-        for (l, lane) in lanes.iter_mut().enumerate().filter(|(_, lane)| lane.solution.is_none()) {
-            lane.ledger.after_epoch(n_rows, descent.w.last().map_or(0.0, |last| last[l]));
-            lane.course.record(&Epoch { visited: n_rows, gain: gains[l], ..Epoch::default() }, n_rows);
-        }
-        // The reading of the data for one is one for all.
-        if lanes.iter().any(|lane| lane.solution.is_none() && lane.course.is_due()) {
+    while lanes.iter().any(Lane::is_open) {
+        descent.epoch(&mut lanes, &mut random)?;
+        if lanes.iter().any(Lane::is_due) {
             descent.check(&mut lanes, options.is_proved)?;
         }
     }
@@ -65,116 +60,155 @@ pub fn solve<'a, const L: usize>(
 struct Lane<'a> {
     ledger: Ledger<'a>,
     course: Course<'a>,
-    /// Once it is done; its variables then only move on.
+    /// Readings of the data.
+    passes: f64,
+    /// Once it is done.
     solution: Option<Solution>,
 }
 
-/// What is known of a row.
-#[derive(Clone)]
-#[repr(C, align(64))]
-struct ClassRow<const L: usize> {
-    /// Logits, and dual variables `cost * sigmoid(logit)`, which are kept as in [`super::logistic_cd`].
-    point: [[f64; L]; 2],
-    /// Labels in {-1, +1} as bits.
-    positive: u64,
-    cost: f64,
-    /// NaN until the first visit, which has the row in cache.
-    squared_norm: f64,
-}
+impl Lane<'_> {
+    fn is_open(&self) -> bool {
+        self.solution.is_none()
+    }
 
-impl<const L: usize> ClassRow<L> {
-    #[inline(always)]
-    fn labels(&self) -> [f64; L] {
-        let mut labels = [0.0; L];
-        for l in 0..L {
-            labels[l] = if self.positive >> l & 1 == 1 { 1.0 } else { -1.0 };
-        }
-        labels
+    fn is_due(&self) -> bool {
+        self.is_open() && self.course.is_due()
     }
 }
 
 /// A running descent.
-struct ClassDescent<'a, 'p, const L: usize> {
+struct ClassDescent<'a, 'p, T: DualLoss, const L: usize> {
     problems: &'p [Problem<'a>],
+    loss: T,
     sweep: Sweep<'a, L>,
     monitor: &'a dyn Monitor,
-    states: Vec<ClassRow<L>>,
+    rows: Vec<RowState<T::Row<L>>>,
+    /// Classes that do not shrink the row, a bit for each.
+    active: Vec<u8>,
+    /// Gradients beyond which rows are shrunk.
+    bounds: [[f64; L]; 2],
     order: ActiveSet,
     w: Block<L>,
-    /// Readings of the data.
-    passes: f64,
 }
 
-impl<'a, 'p, const L: usize> ClassDescent<'a, 'p, L> {
-    /// From dual variables close to zero.
-    fn new(problems: &'p [Problem<'a>], monitor: &'a dyn Monitor) -> Result<Self> {
+/// What is known of a row.
+#[derive(Clone)]
+struct RowState<R> {
+    variables: R,
+    /// The squared norm is NaN until the first visit, which has the row in cache.
+    facts: RowFacts,
+    /// The classes whose label of the row is +1, a bit for each.
+    positive: u8,
+}
+
+impl<R> RowState<R> {
+    /// Labels in {-1, +1}.
+    #[inline(always)]
+    fn labels<const L: usize>(&self) -> [f64; L] {
+        ones(self.positive).map(|one: f64| 2.0 * one - 1.0)
+    }
+}
+
+impl<'a, 'p, T: DualLoss, const L: usize> ClassDescent<'a, 'p, T, L> {
+    fn new(problems: &'p [Problem<'a>], loss: T, monitor: &'a dyn Monitor) -> Result<Self> {
         let first = &problems[0];
         let bias = constant_column(&first.design(0.0), first.cost, first.intercept);
-        let sweep = Sweep::new(first.design(bias), monitor);
-        let mut last =
-            ClassRow { point: [[f64::NAN; L]; 2], positive: 0, cost: f64::NAN, squared_norm: f64::NAN };
-        let state = |(i, &cost): (usize, &f64)| {
-            if cost != last.cost {
-                let logit = first_logit(cost);
-                last.point = [[logit; L], [cost * sigmoid(logit); L]];
-                last.cost = cost;
-            }
-            let bit = |(l, problem): (usize, &Problem<'_>)| u64::from(problem.y[i] > 0.0) << l;
-            ClassRow { positive: problems.iter().enumerate().map(bit).sum(), ..last.clone() }
+        let mut sweep = Sweep::new(first.design(bias), monitor);
+        // Costs are mostly the same from one row to the next.
+        let mut last: Option<RowState<T::Row<L>>> = None;
+        let row = |(i, &cost): (usize, &f64)| {
+            let new = || {
+                let facts = RowFacts { cost, squared_norm: f64::NAN };
+                RowState { variables: T::Row::first(loss, cost), facts, positive: 0 }
+            };
+            let same = last.take().filter(|last| last.facts.cost == cost).unwrap_or_else(new);
+            last = Some(same.clone());
+            let bit = |(l, problem): (usize, &Problem<'_>)| u8::from(problem.y[i] > 0.0) << l;
+            RowState { positive: problems.iter().enumerate().map(bit).sum(), ..same }
         };
-        let states = first.cost.iter().enumerate().map(state).collect_large();
-        let (order, w) = (ActiveSet::all(states.len()), Block::zeros(sweep.design.n_cols()));
-        let mut descent = Self { problems, sweep, monitor, states, order, w, passes: 1.0 };
-        let Self { sweep, states, w, .. } = &mut descent;
-        let steps = sweep.parts().iter().map(|part| Weigh { states: &states[part.clone()] }).collect();
-        sweep.scatter(w, steps);
+        let rows: Vec<RowState<T::Row<L>>> = first.cost.iter().enumerate().map(row).collect_large();
+        let (mut w, mut signed) = (Block::zeros(sweep.design.n_cols()), Block::zeros(rows.len()));
+        for (signed, row) in signed.iter_mut().zip(&rows) {
+            *signed = row.labels();
+            signed.iter_mut().zip(row.variables.alpha()).for_each(|(signed, a)| *signed *= a);
+        }
+        sweep.weighted_sums(&signed, &mut w);
         monitor.poll()?;
-        Ok(descent)
+        let (active, order) = (memory::filled(u8::MAX, rows.len()), ActiveSet::all(rows.len()));
+        let bounds = [[f64::INFINITY; L], [f64::NEG_INFINITY; L]];
+        Ok(Self { problems, loss, sweep, monitor, rows, active, bounds, order, w })
     }
 
     /// The beginning of one class.
     fn lane(&self, l: usize, params: &'a Params, options: DualOptions<'a>) -> Lane<'a> {
         let mut ledger = Ledger::new(&self.problems[l], self.sweep.design.bias, 0.0);
-        let estimate = ledger.begin(Logistic, &self.w.lane(l), &self.alpha(l));
-        Lane { ledger, course: Course::new(params, options, estimate), solution: None }
+        let estimate = ledger.begin(self.loss, &self.w.lane(l), &self.alpha(l));
+        Lane { ledger, course: Course::new(params, options, estimate), passes: 1.0, solution: None }
     }
 
     fn alpha(&self, l: usize) -> Vec<f64> {
-        self.states.iter().map(|row| row.point[1][l]).collect_large()
+        self.rows.iter().map(|row| row.variables.alpha()[l]).collect_large()
     }
 
-    /// Visits every row once; the gains of the classes.
-    fn epoch(&mut self, lanes: &[Lane<'_>], random: &mut Random) -> Result<[f64; L]> {
+    /// Visits every row that not all classes shrink once.
+    fn epoch(&mut self, lanes: &mut [Lane<'_>], random: &mut Random) -> Result<()> {
         self.order.shuffle(random);
-        self.passes += 1.0;
-        let mut offset = [0.0; L];
-        lanes.iter().zip(&mut offset).for_each(|(lane, offset)| *offset = lane.ledger.offset);
-        let Self { sweep, monitor, states, order, w, .. } = self;
-        sweep.design.visit(Wide(Visits { states, order, w, offset, monitor: *monitor }))
+        let (mut offset, mut open) = ([0.0; L], 0);
+        for (l, lane) in lanes.iter().enumerate() {
+            offset[l] = lane.ledger.offset;
+            open |= u8::from(lane.is_open()) << l;
+        }
+        let Self { loss, sweep, monitor, rows, active, bounds, order, w, .. } = self;
+        let mut visited = [0; L];
+        let mut list: Vec<u32> = Vec::with_capacity(order.len());
+        for &i in order.rows() {
+            let active = active[i as usize] & open;
+            (0..L).for_each(|l| visited[l] += usize::from(active >> l & 1));
+            if active != 0 {
+                list.push(i);
+            }
+        }
+        let visits =
+            Visits { loss: *loss, rows, active, open, list: &list, w, offset, bounds, monitor: *monitor };
+        let epochs = sweep.design.visit(Wide(visits))?;
+        let n_rows = self.rows.len();
+        for (l, lane) in lanes.iter_mut().enumerate().filter(|(_, lane)| lane.is_open()) {
+            let (largest, smallest) = (epochs.largest[l], epochs.smallest[l]);
+            let [most, least] = bounds_after(largest, smallest);
+            (self.bounds[0][l], self.bounds[1][l]) = (most, least);
+            lane.passes += visited[l] as f64 / n_rows.max(1) as f64;
+            lane.ledger.after_epoch(visited[l], self.w.last().map_or(0.0, |last| last[l]));
+            lane.course
+                .record(&Epoch { visited: visited[l], gain: epochs.gain[l], largest, smallest }, n_rows);
+        }
+        Ok(())
     }
 
-    /// The gaps of the classes that are not done; those that are from now on have a solution.
+    /// The gaps of the classes that are due, and their answers where they end; brings shrunk rows back.
     fn check(&mut self, lanes: &mut [Lane<'a>], is_proved: bool) -> Result<()> {
-        let mut z = Block::zeros(self.states.len());
+        let mut z = Block::zeros(self.rows.len());
         self.sweep.decisions(&self.w, &mut z);
-        self.passes += 1.0;
         self.monitor.poll()?;
         let (mut iteration, mut accuracy) = (0, 0.0f64);
-        for (l, lane) in lanes.iter_mut().enumerate().filter(|(_, lane)| lane.solution.is_none()) {
-            let y = self.problems[l].y;
+        for (l, lane) in lanes.iter_mut().enumerate().filter(|(_, lane)| lane.is_due()) {
+            lane.passes += 1.0;
+            let (y, offset) = (self.problems[l].y, lane.ledger.offset);
+            for (i, active) in self.active.iter_mut().enumerate() {
+                let (row, margin) = (&self.rows[i], y[i] * (z[i][l] + offset));
+                let is_in = row.variables.is_visited(self.loss, row.facts.cost, l, margin, &self.bounds);
+                *active = *active & !(1 << l) | u8::from(is_in) << l;
+            }
             let margins = z.iter().zip(y).map(|(z, y)| y * z[l]).collect_large();
             let (w, alpha) = (self.w.lane(l), self.alpha(l));
-            let check = lane.ledger.check(Logistic, &w, margins, &alpha)?;
+            let check = lane.ledger.check(self.loss, &w, margins, &alpha)?;
             let certificate = check.certificate;
             accuracy = accuracy.max(certificate.relative_gap());
             iteration = lane.course.iterations();
             let Some(status) = lane.course.judge(&certificate) else { continue };
             let b = check.intercept;
             let evidence = if is_proved { lane.ledger.evidence(check, &w, &alpha) } else { None };
-            let (w, intercept) = lane.ledger.split(w, b);
-            let (n_iter, passes) = (iteration, self.passes);
-            let solver = SolverKind::DualCd;
-            let is_consistent = true;
+            let (w, intercept, is_consistent) = lane.ledger.answer(w, b);
+            let (n_iter, passes, solver) = (iteration, lane.passes, SolverKind::DualCd);
             lane.solution = Some(Solution {
                 w,
                 intercept,
@@ -193,72 +227,60 @@ impl<'a, 'p, const L: usize> ClassDescent<'a, 'p, L> {
     }
 }
 
-/// Adds up the weights of the dual variables of a part of the rows.
-struct Weigh<'s, const L: usize> {
-    states: &'s [ClassRow<L>],
-}
-
-impl<const L: usize> RowStep<L> for Weigh<'_, L> {
-    #[inline(always)]
-    fn step<R: Rows>(&mut self, rows: &R, i: usize, k: usize, out: &mut [[f64; L]]) {
-        let row = &self.states[k];
-        let mut scale = row.labels();
-        for l in 0..L {
-            scale[l] *= row.point[1][l];
-        }
-        rows.add_lanes(i, &scale, out);
-    }
-}
-
 /// The visits of an epoch.
-struct Visits<'s, const L: usize> {
-    states: &'s mut [ClassRow<L>],
-    order: &'s ActiveSet,
+struct Visits<'s, T, R, const L: usize> {
+    loss: T,
+    rows: &'s mut [RowState<R>],
+    active: &'s mut [u8],
+    /// Classes that are not done, a bit for each.
+    open: u8,
+    list: &'s [u32],
     w: &'s mut [[f64; L]],
     /// Added to every decision value of a class.
     offset: [f64; L],
+    bounds: &'s [[f64; L]; 2],
     monitor: &'s dyn Monitor,
 }
 
-impl<const L: usize> WideWork for Visits<'_, L> {
-    type Output = Result<[f64; L]>;
+impl<T: DualLoss, R: ClassRow<T, L>, const L: usize> WideWork for Visits<'_, T, R, L> {
+    type Output = Result<Epochs<L>>;
     const IS_WIDE: bool = true;
     #[inline(always)]
-    fn run<R: Rows>(self, rows: &R) -> Result<[f64; L]> {
-        let Self { states, order, w, offset, monitor } = self;
-        let (mut gains, mut s) = ([0.0; L], 0);
-        while let Some(i) = order.get(s) {
+    fn run<M: Rows>(self, data: &M) -> Result<Epochs<L>> {
+        let Self { loss, rows, active, open, list, w, offset, bounds, monitor } = self;
+        let mut epochs = Epochs::default();
+        for (s, &i) in list.iter().enumerate() {
             if s % POLL_STEPS == 0 {
                 monitor.poll()?;
             }
-            if let Some(next) = order.get(s + ROWS_AHEAD) {
-                rows.prefetch(next);
+            if let Some(next) = list.get(s + ROWS_AHEAD) {
+                data.prefetch(*next as usize);
             }
-            if let Some(next) = order.get(s + 2 * ROWS_AHEAD) {
-                prefetch(states, next, size_of::<ClassRow<L>>());
-                rows.prefetch_header(next);
+            if let Some(next) = list.get(s + 2 * ROWS_AHEAD) {
+                prefetch(rows, *next as usize, size_of::<RowState<R>>());
+                data.prefetch_header(*next as usize);
             }
-            s += 1;
-            let row = &mut states[i];
-            if row.squared_norm.is_nan() {
-                row.squared_norm = rows.squared_norm(i);
+            let i = i as usize;
+            let row = &mut rows[i];
+            if row.facts.squared_norm.is_nan() {
+                row.facts.squared_norm = data.squared_norm(i);
             }
-            let y = row.labels();
-            let mut margin = rows.dot_lanes(i, w);
+            let mut scale = row.labels();
+            let mut margin = data.dot_lanes(i, w);
             for l in 0..L {
-                margin[l] = y[l] * (margin[l] + offset[l]);
+                margin[l] = scale[l] * (margin[l] + offset[l]);
             }
-            let [logit, old] = row.point;
-            move_to_roots(&mut row.point, row.cost, row.squared_norm, margin);
-            let mut scale = y;
-            for l in 0..L {
-                let change = row.point[1][l] - old[l];
-                // The gain of an exact step along a coordinate with curvature at least q, to first order.
-                gains[l] -= 0.5 * change * (logit[l] + margin[l]);
-                scale[l] *= change;
+            let mut here = active[i] & open;
+            let gone = here;
+            let change = row.variables.step(loss, row.facts, &margin, bounds, &mut here, &mut epochs);
+            active[i] &= !(gone & !here);
+            if change != [0.0; L] {
+                for l in 0..L {
+                    scale[l] *= change[l];
+                }
+                data.add_lanes(i, &scale, w);
             }
-            rows.add_lanes(i, &scale, w);
         }
-        Ok(gains)
+        Ok(epochs)
     }
 }

@@ -1,6 +1,7 @@
 //! What a descent keeps count of beside its point: the multiplier of a free intercept, and how far rounding
 //! may have taken the weights ([`super`], "Free intercept" and "Drift"); and what follows from it at a check.
 
+use super::segment::Best;
 use crate::Result;
 use crate::fit::certificate;
 use crate::fit::checks::finite;
@@ -23,6 +24,8 @@ pub(super) struct Ledger<'a> {
     level: f64,
     /// Bound on `|w - w(a)|`; `None` where that of the start is unknown.
     pub drift: Option<f64>,
+    /// The best primal point, for the hinge without a free intercept.
+    pub best: Option<Best>,
 }
 
 /// Result of a gap check.
@@ -36,7 +39,7 @@ pub(super) struct Check {
 impl<'a> Ledger<'a> {
     pub fn new(problem: &Problem<'a>, bias: f64, offset: f64) -> Self {
         let total = problem.cost.iter().sum();
-        Self { problem: *problem, bias, offset, total, level: 0.0, drift: Some(0.0) }
+        Self { problem: *problem, bias, offset, total, level: 0.0, drift: Some(0.0), best: None }
     }
 
     pub fn is_free(&self) -> bool {
@@ -70,13 +73,26 @@ impl<'a> Ledger<'a> {
     }
 
     /// The gap at weights with these margins, the constant column of a free intercept counted in.
-    pub fn check<L: Loss>(&self, loss: L, w: &[f64], mut margins: Vec<f64>, alpha: &[f64]) -> Result<Check> {
+    pub fn check<L: Loss>(
+        &mut self,
+        loss: L,
+        w: &[f64],
+        mut margins: Vec<f64>,
+        alpha: &[f64],
+    ) -> Result<Check> {
         let Problem { y, cost, .. } = self.problem;
         if !self.is_free() {
             let half = 0.5 * dot(w, w);
-            let primal = half + certificate::losses(loss, cost, |i| margins[i]);
+            let mut primal = half + certificate::losses(loss, cost, |i| margins[i]);
             let dual = certificate::dual_terms(loss, cost, alpha) - half;
             finite("objective", primal, &self.problem.design(self.bias))?;
+            if !loss.is_smooth() {
+                let margins = std::mem::take(&mut margins);
+                primal = match &mut self.best {
+                    Some(best) => best.approach(loss, cost, w, &margins),
+                    best => best.insert(Best::new(memory::copy(w), margins, primal)).value,
+                };
+            }
             return Ok(Check { certificate: Certificate { primal, dual }, intercept: 0.0, margins });
         }
         let (last, w) = w.split_last().expect("the constant column");
@@ -88,14 +104,20 @@ impl<'a> Ledger<'a> {
         Ok(Check { certificate: Certificate { primal, dual }, intercept: b, margins })
     }
 
-    /// Weights and intercept, which is `b` if it is free.
-    pub fn split(&self, w: Vec<f64>, b: f64) -> (Vec<f64>, f64) {
-        let (w, penalised) = self.problem.split(w, self.bias);
-        (w, if self.is_free() { b } else { penalised })
+    /// Weights and intercept of the answer where the descent is at `w` with the free intercept `b`, and
+    /// whether the weights are those of the dual variables.
+    pub fn answer(&mut self, w: Vec<f64>, b: f64) -> (Vec<f64>, f64, bool) {
+        let best = self.best.take();
+        let is_consistent = best.is_none();
+        let (w, penalised) = self.problem.split(best.map_or(w, |best| best.w), self.bias);
+        (w, if self.is_free() { b } else { penalised }, is_consistent)
     }
 
-    /// What a check says of the weights that it was made at.
+    /// What a check says of the weights that it was made at; nothing of a better point.
     pub fn evidence(&self, check: Check, w: &[f64], alpha: &[f64]) -> Option<Evidence> {
+        if self.best.is_some() {
+            return None;
+        }
         let (drift, additions) = (self.drift?, alpha.len() as f64);
         let Check { mut margins, intercept, .. } = check;
         if !self.is_free() {

@@ -14,7 +14,7 @@
 //! `a` after the last, which is short: nine of ten visits take one or two (a9a, flights, 20news).
 
 use super::active::ActiveSet;
-use super::method::{Epoch, Fate, Method, Visit};
+use super::method::{ClassRow, Epoch, Epochs, Fate, Method, RowFacts, Visit, ones};
 use crate::fit::problem::Problem;
 use crate::loss::{Logistic, sigmoid, sigmoids};
 use crate::matrix::Rows;
@@ -60,12 +60,7 @@ impl Row {
 /// Moves logits and dual variables of a row in several problems to the roots of `F` of the module's
 /// description, each step for all of them before the next.
 #[inline(always)]
-pub fn move_to_roots<const L: usize>(
-    [logit, alpha]: &mut [[f64; L]; 2],
-    cost: f64,
-    q: f64,
-    margin: [f64; L],
-) {
+fn move_to_roots<const L: usize>([logit, alpha]: &mut [[f64; L]; 2], cost: f64, q: f64, margin: [f64; L]) {
     let old = *alpha;
     let (mut low, mut high, mut t, mut s) = ([0.0; L], [0.0; L], [0.0; L], [0.0; L]);
     let mut stay = true;
@@ -125,7 +120,7 @@ fn third_order(s: f64, bend: f64, step: f64) -> f64 {
 }
 
 /// That of a dual variable close to zero, `a = min(c / 1000, 1e-8)` (Yu11, section 3.4).
-pub fn first_logit(cost: f64) -> f64 {
+fn first_logit(cost: f64) -> f64 {
     let a = (1e-3 * cost).min(1e-8);
     (a / (cost - a)).ln()
 }
@@ -203,6 +198,50 @@ impl Method for LogisticCd {
     #[inline(always)]
     fn prefetch(&self, i: usize) {
         prefetch(&self.rows, i, size_of::<Row>());
+    }
+}
+
+/// The variables of a row in several problems.
+#[derive(Clone)]
+pub struct LogisticRow<const L: usize> {
+    /// Logits, and the dual variables of them.
+    point: [[f64; L]; 2],
+}
+
+impl<const L: usize> ClassRow<Logistic, L> for LogisticRow<L> {
+    fn first(_: Logistic, cost: f64) -> Self {
+        let logit = first_logit(cost);
+        Self { point: [[logit; L], [cost * sigmoid(logit); L]] }
+    }
+
+    fn alpha(&self) -> &[f64; L] {
+        &self.point[1]
+    }
+
+    /// The same as [`LogisticCd::step`] in each problem.
+    #[inline(always)]
+    fn step(
+        &mut self,
+        _: Logistic,
+        row: RowFacts,
+        margin: &[f64; L],
+        _: &[[f64; L]; 2],
+        active: &mut u8,
+        epochs: &mut Epochs<L>,
+    ) -> [f64; L] {
+        let ([logit, old], mut next) = (self.point, self.point);
+        move_to_roots(&mut next, row.cost, row.squared_norm, *margin);
+        let here = ones::<L>(*active);
+        let mut change = [0.0; L];
+        for l in 0..L {
+            let by = if here[l] == 0.0 { 0.0 } else { next[1][l] - old[l] };
+            // The gain of an exact step along a coordinate with curvature at least q, to first order.
+            epochs.gain[l] -= 0.5 * by * (logit[l] + margin[l]);
+            change[l] = by;
+            self.point[0][l] = if here[l] == 0.0 { logit[l] } else { next[0][l] };
+            self.point[1][l] = if here[l] == 0.0 { old[l] } else { next[1][l] };
+        }
+        change
     }
 }
 

@@ -64,3 +64,74 @@ pub trait Method {
     /// Decides anew which rows are active, from the margins of all rows.
     fn recheck(&mut self, _: &[f64]) {}
 }
+
+/// What the epochs of several problems did, or with what the next ones begin.
+#[derive(Clone, Copy, Debug)]
+pub struct Epochs<const L: usize> {
+    /// Increase of each dual objective.
+    pub gain: [f64; L],
+    /// Largest projected gradient.
+    pub largest: [f64; L],
+    /// Smallest projected gradient.
+    pub smallest: [f64; L],
+}
+
+impl<const L: usize> Default for Epochs<L> {
+    fn default() -> Self {
+        Self { gain: [0.0; L], largest: [f64::NEG_INFINITY; L], smallest: [f64::INFINITY; L] }
+    }
+}
+
+/// What is the same for the variables of a row in all problems.
+#[derive(Clone, Copy, Debug)]
+pub struct RowFacts {
+    /// Cost.
+    pub cost: f64,
+    /// Squared norm.
+    pub squared_norm: f64,
+}
+
+/// The variables of a row in several problems with the same rows and costs, and the step of [`Method`] on all
+/// of them at once.
+pub trait ClassRow<T, const L: usize>: Clone + Send + Sync {
+    /// Where the descent starts by itself.
+    fn first(loss: T, cost: f64) -> Self;
+    /// The dual variables.
+    fn alpha(&self) -> &[f64; L];
+    /// One step in the problems of which the bit is set in `active`, at these margins; by how much each
+    /// variable changes. `bounds` are what [`bounds_after`] says. A problem that is to leave the row out until
+    /// the next check loses its bit. `#[inline(always)]`.
+    fn step(
+        &mut self,
+        loss: T,
+        row: RowFacts,
+        margin: &[f64; L],
+        bounds: &[[f64; L]; 2],
+        active: &mut u8,
+        epochs: &mut Epochs<L>,
+    ) -> [f64; L];
+    /// Whether problem `l` is to visit the row at this margin, decided anew.
+    fn is_visited(&self, _loss: T, _cost: f64, _l: usize, _margin: f64, _bounds: &[[f64; L]; 2]) -> bool {
+        true
+    }
+}
+
+/// The projected gradients beyond which rows are shrunk in the epoch after one with these, upper ones first.
+/// As in LIBLINEAR: a bound that would shrink violating rows is no bound.
+#[inline(always)]
+pub fn bounds_after(largest: f64, smallest: f64) -> [f64; 2] {
+    [
+        if largest > 0.0 { largest } else { f64::INFINITY },
+        if smallest < 0.0 { smallest } else { f64::NEG_INFINITY },
+    ]
+}
+
+/// Ones for the bits that are set, zeros for the others.
+#[inline(always)]
+pub fn ones<const L: usize>(bits: u8) -> [f64; L] {
+    let mut ones = [0.0; L];
+    for l in 0..L {
+        ones[l] = if bits >> l & 1 == 1 { 1.0 } else { 0.0 };
+    }
+    ones
+}

@@ -42,12 +42,11 @@ pub mod segment;
 pub mod trial;
 
 use self::active::{Random, below};
-use self::box_cd::BoxCd;
+use self::box_cd::{BoxCd, BoxRow};
 use self::course::Course;
 use self::ledger::{Check, Ledger};
-use self::logistic_cd::LogisticCd;
-pub use self::method::{Epoch, Fate, Method, Visit};
-use self::segment::Best;
+use self::logistic_cd::{LogisticCd, LogisticRow};
+pub use self::method::{ClassRow, Epoch, Fate, Method, Visit};
 use super::certificate;
 use super::monitor::{Monitor, Progress};
 use super::params::{Params, SolverKind};
@@ -71,12 +70,15 @@ const POLL_STEPS: usize = 4096;
 pub trait DualLoss: Loss {
     /// Coordinate descent on it.
     type Method: Method<Loss = Self>;
+    /// The same in several problems at once.
+    type Row<const L: usize>: ClassRow<Self, L>;
     /// Where the descent starts by itself, for rows of such labels and costs.
     fn method(self, y: &[f64], cost: &[f64]) -> Self::Method;
 }
 
 impl<L: BoxLoss> DualLoss for L {
     type Method = BoxCd<L>;
+    type Row<const N: usize> = BoxRow<N>;
     fn method(self, y: &[f64], cost: &[f64]) -> BoxCd<L> {
         BoxCd::of(y, cost, self)
     }
@@ -84,6 +86,7 @@ impl<L: BoxLoss> DualLoss for L {
 
 impl DualLoss for Logistic {
     type Method = LogisticCd;
+    type Row<const L: usize> = LogisticRow<L>;
     fn method(self, y: &[f64], cost: &[f64]) -> LogisticCd {
         LogisticCd::of(y, cost)
     }
@@ -282,8 +285,6 @@ struct Descent<'a, M> {
     method: M,
     w: Vec<f64>,
     passes: f64,
-    /// The best primal point, for the hinge without a free intercept.
-    best: Option<Best>,
 }
 
 impl<'a, M: Method> Descent<'a, M> {
@@ -298,7 +299,7 @@ impl<'a, M: Method> Descent<'a, M> {
         };
         let ledger = Ledger::new(problem, bias, offset);
         let sweep = Sweep::new(problem.design(bias), monitor);
-        let mut descent = Self { ledger, sweep, monitor, method, w: Vec::new(), passes: 0.0, best: None };
+        let mut descent = Self { ledger, sweep, monitor, method, w: Vec::new(), passes: 0.0 };
         descent.w = descent.weights(start);
         monitor.poll()?;
         Ok(descent)
@@ -345,7 +346,7 @@ impl<'a, M: Method> Descent<'a, M> {
 
     /// The gap at the current point; brings shrunk rows back.
     fn check(&mut self) -> Result<Check> {
-        let Problem { y, cost, .. } = self.ledger.problem;
+        let y = self.ledger.problem.y;
         let mut margins = memory::zeros(y.len());
         self.sweep.margins(y, &self.w, &mut margins);
         self.passes += 1.0;
@@ -357,16 +358,7 @@ impl<'a, M: Method> Descent<'a, M> {
         } else {
             self.method.recheck(&margins);
         }
-        let loss = self.method.loss();
-        let mut check = self.ledger.check(loss, &self.w, margins, &self.alpha())?;
-        if !self.ledger.is_free() && !loss.is_smooth() {
-            let (primal, margins) = (&mut check.certificate.primal, std::mem::take(&mut check.margins));
-            *primal = match &mut self.best {
-                Some(best) => best.approach(loss, cost, &self.w, &margins),
-                best => best.insert(Best::new(memory::copy(&self.w), margins, *primal)).value,
-            };
-        }
-        Ok(check)
+        self.ledger.check(self.method.loss(), &self.w, margins, &self.alpha())
     }
 
     fn into_solution(
@@ -380,9 +372,7 @@ impl<'a, M: Method> Descent<'a, M> {
         let alpha = self.alpha();
         let (certificate, b) = (check.certificate, check.intercept);
         let evidence = if is_proved { self.evidence(check, &alpha)? } else { None };
-        let is_consistent = self.best.is_none();
-        let w = self.best.map_or(self.w, |best| best.w);
-        let (w, intercept) = self.ledger.split(w, b);
+        let (w, intercept, is_consistent) = self.ledger.answer(self.w, b);
         let passes = self.passes;
         Ok(Solution {
             w,
@@ -400,7 +390,7 @@ impl<'a, M: Method> Descent<'a, M> {
 
     /// What the last check says of the solution.
     fn evidence(&mut self, check: Check, alpha: &[f64]) -> Result<Option<Evidence>> {
-        let Some(best) = &self.best else { return Ok(self.ledger.evidence(check, &self.w, alpha)) };
+        let Some(best) = &self.ledger.best else { return Ok(self.ledger.evidence(check, &self.w, alpha)) };
         let Some(drift) = self.ledger.drift else { return Ok(None) };
         let (y, additions) = (self.ledger.problem.y, alpha.len() as f64);
         // Those of the best point are mixed from those of others.
