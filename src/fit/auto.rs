@@ -11,9 +11,10 @@ use super::newton::hinge;
 use super::params::{Params, SolverKind};
 use super::problem::{Intercept, Problem, Solution, Start, Status};
 use super::routes::{
-    CLASS_EIGHT, CLASS_FOUR, CLASS_LANES, CLASS_PAIR, CLASSES_FROM, DEAR, EASY, EASY_CHEAP, EASY_CHEAP_FREE,
-    EASY_FREQUENT, EASY_FREQUENT_LOGISTIC, EASY_FROM, EASY_LOGISTIC, EASY_SAMPLE, GROWTH, GROWTH_LOGISTIC,
-    HARD_HINGE, HARD_HINGE_FREE, LANE_ENTRIES, PATIENCE, PATIENCE_DIRECT, SLOW_LANE, TRIAL_LEFT,
+    CLASS_EIGHT, CLASS_FOUR, CLASS_LANES, CLASS_PAIR, CLASSES_FROM, CLASSES_FROM_LOGISTIC, DEAR, EASY,
+    EASY_CHEAP, EASY_CHEAP_FREE, EASY_FREQUENT, EASY_FREQUENT_LOGISTIC, EASY_FROM, EASY_LOGISTIC,
+    EASY_SAMPLE, GROWTH, GROWTH_LOGISTIC, HARD_HINGE, HARD_HINGE_FREE, LANE_ENTRIES, PATIENCE,
+    PATIENCE_DIRECT, SLOW_LANE, TRIAL_LEFT,
 };
 use super::{certificate, dual, newton};
 use crate::loss::{Loss, LossKind, with_loss, with_smooth_loss};
@@ -236,7 +237,8 @@ pub fn classes_at_once(problem: &Problem<'_>, n_problems: usize, loss: LossKind,
         SolverKind::Auto => choose_for_fit(problem, loss, params.tol) == SolverKind::DualCd,
         solver => solver == SolverKind::DualCd,
     };
-    if n_problems < CLASSES_FROM || !is_by_descent() {
+    let from = if loss == LossKind::Logistic { CLASSES_FROM_LOGISTIC } else { CLASSES_FROM };
+    if n_problems < from || !is_by_descent() {
         return 1;
     }
     let turns = |lanes: usize| n_problems.div_ceil(lanes).div_ceil(rayon::current_num_threads()) as f64;

@@ -2,6 +2,7 @@
 
 use hinge::fit::dual::active::{ActiveSet, random};
 use hinge::fit::{Intercept, Monitor, Params, Silent, Solution, SolverKind, Start, Status, auto};
+use hinge::labels::{self, Classification, Labels};
 use hinge::loss::LossKind;
 use hinge::matrix::Rows;
 use hinge::{Error, Result};
@@ -512,4 +513,37 @@ fn the_design_gives_rows_with_a_constant_column() {
     let w = vec![1.0; 7];
     assert_eq!((design.n_cols(), design.row_len(2)), (7, 7));
     assert!((design.dot(2, &w) - (dot(&data.rows[2], &w) + 3.0)).abs() < 1e-12);
+}
+
+/// Classes are solved in groups that depend on the number of threads, their solutions do not.
+#[test]
+fn many_classes_have_the_same_bits_on_any_number_of_threads() {
+    let (n, d, k) = (300, 400, 13);
+    let value = |i: usize, j: usize| {
+        if (i * 31 + j * 17).is_multiple_of(29) { ((i + j) % 7) as f64 - 2.5 } else { 0.0 }
+    };
+    let rows: Vec<Vec<f64>> = (0..n).map(|i| (0..d).map(|j| value(i, j)).collect()).collect();
+    let data = Data::new(rows, vec![1.0; n], vec![1.0; n]);
+    let view = data.view();
+    let ids: Vec<u32> = (0..n).map(|i| if i < k { i as u32 } else { (i * i % k) as u32 }).collect();
+    let labels = Labels { ids: &ids, n_classes: k as u32 };
+    let weight: Vec<f64> = (0..n).map(|i| if i % 40 == 39 { 0.0 } else { 1.0 + (i % 3) as f64 }).collect();
+    for loss in LOSSES {
+        for intercept in INTERCEPTS {
+            let all = Classification { rows: &view, labels: &labels, cost: &weight, intercept };
+            let params = Params { solver: SolverKind::DualCd, tol: 1e-3, max_iter: 100_000, seed: 3 };
+            let of = |threads| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| labels::fit(&all, loss, &params, &Silent)).unwrap()
+            };
+            let one = of(1);
+            assert!(one.iter().all(|s| s.status == Status::Converged && s.solver == SolverKind::DualCd));
+            for threads in [2, 5, 16] {
+                for (a, b) in one.iter().zip(of(threads)) {
+                    assert_eq!((&a.w, a.intercept, &a.alpha), (&b.w, b.intercept, &b.alpha), "{loss:?}");
+                    assert_eq!((a.certificate, a.n_iter, a.passes), (b.certificate, b.n_iter, b.passes));
+                }
+            }
+        }
+    }
 }

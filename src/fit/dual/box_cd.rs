@@ -18,7 +18,7 @@
 //! Tried: to keep the inverse of the diagonal instead of dividing: no difference.
 
 use super::active::ActiveSet;
-use super::method::{ClassRow, Epoch, Epochs, Fate, Method, RowFacts, Visit, bounds_after, ones};
+use super::method::{ClassRow, Epoch, Epochs, Fate, Method, RowConstants, Visit, bounds_after, ones};
 use crate::fit::problem::Problem;
 use crate::loss::BoxLoss;
 use crate::matrix::Rows;
@@ -165,7 +165,7 @@ impl<T: BoxLoss, const L: usize> ClassRow<T, L> for BoxRow<L> {
     fn step(
         &mut self,
         loss: T,
-        row: RowFacts,
+        row: RowConstants,
         margin: &[f64; L],
         [most, least]: &[[f64; L]; 2],
         active: &mut u8,

@@ -12,7 +12,7 @@ use crate::fit::routes::SLOW_CHECKS;
 const MAX_EPOCHS_PER_ITER: usize = 50;
 
 /// The epochs of one descent so far.
-pub(super) struct Course<'s> {
+pub(super) struct DescentCourse<'s> {
     params: &'s Params,
     options: DualOptions<'s>,
     schedule: Schedule,
@@ -20,7 +20,7 @@ pub(super) struct Course<'s> {
     slow: usize,
 }
 
-impl<'s> Course<'s> {
+impl<'s> DescentCourse<'s> {
     /// Starts at about this dual value.
     pub fn new(params: &'s Params, options: DualOptions<'s>, dual: f64) -> Self {
         Self { params, options, schedule: Schedule::new(dual.max(0.0)), slow: 0 }

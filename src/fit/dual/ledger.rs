@@ -29,7 +29,7 @@ pub(super) struct Ledger<'a> {
 }
 
 /// Result of a gap check.
-pub(super) struct Check {
+pub(super) struct GapCheck {
     pub certificate: Certificate,
     pub intercept: f64,
     /// Margins of `w` without a free intercept, where they are still there.
@@ -79,7 +79,7 @@ impl<'a> Ledger<'a> {
         w: &[f64],
         mut margins: Vec<f64>,
         alpha: &[f64],
-    ) -> Result<Check> {
+    ) -> Result<GapCheck> {
         let Problem { y, cost, .. } = self.problem;
         if !self.is_free() {
             let half = 0.5 * dot(w, w);
@@ -93,7 +93,7 @@ impl<'a> Ledger<'a> {
                     best => best.insert(Best::new(memory::copy(w), margins, primal)).value,
                 };
             }
-            return Ok(Check { certificate: Certificate { primal, dual }, intercept: 0.0, margins });
+            return Ok(GapCheck { certificate: Certificate { primal, dual }, intercept: 0.0, margins });
         }
         let (last, w) = w.split_last().expect("the constant column");
         margins.iter_mut().zip(y).for_each(|(m, y)| *m -= y * self.bias * last);
@@ -101,7 +101,7 @@ impl<'a> Ledger<'a> {
         let losses = certificate::losses(loss, cost, |i| margins[i] + y[i] * b);
         let primal = finite("objective", 0.5 * dot(w, w) + losses, &self.problem.design(self.bias))?;
         let dual = certificate::dual_on_constraint(&self.problem, loss, alpha, memory::copy(w));
-        Ok(Check { certificate: Certificate { primal, dual }, intercept: b, margins })
+        Ok(GapCheck { certificate: Certificate { primal, dual }, intercept: b, margins })
     }
 
     /// Weights and intercept of the answer where the descent is at `w` with the free intercept `b`, and
@@ -114,12 +114,12 @@ impl<'a> Ledger<'a> {
     }
 
     /// What a check says of the weights that it was made at; nothing of a better point.
-    pub fn evidence(&self, check: Check, w: &[f64], alpha: &[f64]) -> Option<Evidence> {
+    pub fn evidence(&self, check: GapCheck, w: &[f64], alpha: &[f64]) -> Option<Evidence> {
         if self.best.is_some() {
             return None;
         }
         let (drift, additions) = (self.drift?, alpha.len() as f64);
-        let Check { mut margins, intercept, .. } = check;
+        let GapCheck { mut margins, intercept, .. } = check;
         if !self.is_free() {
             return Some(Evidence { margins, distance: 0.0, drift, additions, alpha: None });
         }

@@ -14,7 +14,7 @@
 //! `a` after the last, which is short: nine of ten visits take one or two (a9a, flights, 20news).
 
 use super::active::ActiveSet;
-use super::method::{ClassRow, Epoch, Epochs, Fate, Method, RowFacts, Visit, ones};
+use super::method::{ClassRow, Epoch, Epochs, Fate, Method, RowConstants, Visit, ones};
 use crate::fit::problem::Problem;
 use crate::loss::{Logistic, sigmoid, sigmoids};
 use crate::matrix::Rows;
@@ -223,7 +223,7 @@ impl<const L: usize> ClassRow<Logistic, L> for LogisticRow<L> {
     fn step(
         &mut self,
         _: Logistic,
-        row: RowFacts,
+        row: RowConstants,
         margin: &[f64; L],
         _: &[[f64; L]; 2],
         active: &mut u8,

@@ -84,7 +84,7 @@ impl<const L: usize> Default for Epochs<L> {
 
 /// What is the same for the variables of a row in all problems.
 #[derive(Clone, Copy, Debug)]
-pub struct RowFacts {
+pub struct RowConstants {
     /// Cost.
     pub cost: f64,
     /// Squared norm.
@@ -99,12 +99,12 @@ pub trait ClassRow<T, const L: usize>: Clone + Send + Sync {
     /// The dual variables.
     fn alpha(&self) -> &[f64; L];
     /// One step in the problems of which the bit is set in `active`, at these margins; by how much each
-    /// variable changes. `bounds` are what [`bounds_after`] says. A problem that is to leave the row out until
-    /// the next check loses its bit. `#[inline(always)]`.
+    /// variable changes. `bounds` are what [`bounds_after`] says. A problem that is to leave the row out
+    /// until the next check loses its bit. `#[inline(always)]`.
     fn step(
         &mut self,
         loss: T,
-        row: RowFacts,
+        row: RowConstants,
         margin: &[f64; L],
         bounds: &[[f64; L]; 2],
         active: &mut u8,

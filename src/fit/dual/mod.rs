@@ -43,8 +43,8 @@ pub mod trial;
 
 use self::active::{Random, below};
 use self::box_cd::{BoxCd, BoxRow};
-use self::course::Course;
-use self::ledger::{Check, Ledger};
+use self::course::DescentCourse;
+use self::ledger::{GapCheck, Ledger};
 use self::logistic_cd::{LogisticCd, LogisticRow};
 pub use self::method::{ClassRow, Epoch, Fate, Method, Visit};
 use super::certificate;
@@ -254,27 +254,8 @@ pub fn solve<'a, M: Method>(
     monitor: &'a dyn Monitor,
 ) -> Result<Solution> {
     let mut descent = Descent::new(problem, method, start, monitor)?;
-    let mut random = active::random(params.seed, 0);
     let estimate = descent.ledger.begin(descent.method.loss(), &descent.w, &descent.alpha());
-    let mut course = Course::new(params, options, estimate);
-    let (check, status) = loop {
-        let done = descent.epoch(options.order, &mut random)?;
-        course.record(&done, problem.y.len());
-        if !course.is_due() {
-            continue;
-        }
-        let check = descent.check()?;
-        monitor.observe(&Progress {
-            solver: "dual_cd",
-            iteration: course.iterations(),
-            accuracy: check.certificate.relative_gap(),
-            search: None,
-        });
-        if let Some(status) = course.judge(&check.certificate) {
-            break (check, status);
-        }
-    };
-    descent.into_solution(check, status, course.iterations(), options.order.solver(), options.is_proved)
+    descent.run(DescentCourse::new(params, options, estimate), options, active::random(params.seed, 0))
 }
 
 /// A running descent.
@@ -345,7 +326,7 @@ impl<'a, M: Method> Descent<'a, M> {
     }
 
     /// The gap at the current point; brings shrunk rows back.
-    fn check(&mut self) -> Result<Check> {
+    fn check(&mut self) -> Result<GapCheck> {
         let y = self.ledger.problem.y;
         let mut margins = memory::zeros(y.len());
         self.sweep.margins(y, &self.w, &mut margins);
@@ -361,9 +342,36 @@ impl<'a, M: Method> Descent<'a, M> {
         self.ledger.check(self.method.loss(), &self.w, margins, &self.alpha())
     }
 
+    /// Visits rows until the course ends.
+    fn run(
+        mut self,
+        mut course: DescentCourse<'_>,
+        options: DualOptions<'_>,
+        mut random: Random,
+    ) -> Result<Solution> {
+        let (check, status) = loop {
+            let done = self.epoch(options.order, &mut random)?;
+            course.record(&done, self.ledger.problem.y.len());
+            if !course.is_due() {
+                continue;
+            }
+            let check = self.check()?;
+            self.monitor.observe(&Progress {
+                solver: "dual_cd",
+                iteration: course.iterations(),
+                accuracy: check.certificate.relative_gap(),
+                search: None,
+            });
+            if let Some(status) = course.judge(&check.certificate) {
+                break (check, status);
+            }
+        };
+        self.into_solution(check, status, course.iterations(), options.order.solver(), options.is_proved)
+    }
+
     fn into_solution(
         mut self,
-        check: Check,
+        check: GapCheck,
         status: Status,
         n_iter: usize,
         solver: SolverKind,
@@ -389,7 +397,7 @@ impl<'a, M: Method> Descent<'a, M> {
     }
 
     /// What the last check says of the solution.
-    fn evidence(&mut self, check: Check, alpha: &[f64]) -> Result<Option<Evidence>> {
+    fn evidence(&mut self, check: GapCheck, alpha: &[f64]) -> Result<Option<Evidence>> {
         let Some(best) = &self.ledger.best else { return Ok(self.ledger.evidence(check, &self.w, alpha)) };
         let Some(drift) = self.ledger.drift else { return Ok(None) };
         let (y, additions) = (self.ledger.problem.y, alpha.len() as f64);
