@@ -132,7 +132,7 @@ pub struct LogisticCd {
 }
 
 impl LogisticCd {
-    /// Starts close to zero ([`first_logit`]).
+    /// Starts close to zero: at `a_i = min(c_i / 1000, 1e-8)` (Yu11, section 3.4).
     pub fn new(problem: &Problem<'_>) -> Self {
         Self::of(problem.y, problem.cost)
     }
