@@ -17,8 +17,8 @@
 //! classes being visited in vain. 20news, hinge, C = 16, 1e-4, 1.95 s instead of 2.15, but sector, hinge,
 //! C = 1, 1e-4, 1.7 instead of 1.5, to 1e-2 0.74 instead of 0.58.
 //!
-//! Memory: for the logistic loss `16 L + 25` bytes a row, else `8 L + 25`, and `8 L` a column, where the
-//! descent of one class takes 40 or 32, and 8.
+//! Memory: for the logistic loss `16 L + 33` bytes a row, else `8 L + 33`, during a check `8 L + 24` more,
+//! and `8 L` a column, where the descent of one class takes 44 or 36, 16 and 8.
 
 use super::active::{self, ActiveSet, Random};
 use super::course::DescentCourse;
@@ -44,6 +44,9 @@ const POLL_STEPS: usize = 1024;
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`] and [`crate::Error::Overflow`].
+///
+/// # Panics
+/// For no problem, or more than `L`, which is at most 8.
 pub fn solve<'a, T: DualLoss, const L: usize>(
     problems: &[Problem<'a>],
     loss: T,
@@ -51,6 +54,7 @@ pub fn solve<'a, T: DualLoss, const L: usize>(
     options: DualOptions<'a>,
     monitor: &'a dyn Monitor,
 ) -> Result<Vec<Solution>> {
+    assert!((1..=L).contains(&problems.len()) && L <= 8, "{} problems at once", problems.len());
     let mut descent = ClassDescent::<T, L>::new(problems, loss, monitor)?;
     let mut lanes: Vec<Lane<'_>> = (0..problems.len()).map(|l| descent.lane(l, params, options)).collect();
     let mut random = active::random(params.seed, 0);
