@@ -204,3 +204,75 @@ impl<T: BoxLoss, const L: usize> ClassRow<T, L> for BoxRow<L> {
         is_visited(loss, cost, self.alpha[l], margin, [most[l], least[l]])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fit::dual::DualLoss;
+    use crate::loss::{Hinge, ModifiedHuber, SquaredHinge};
+    use crate::matrix::Matrix;
+    use crate::matrix::dense::DenseView;
+    use proptest::prelude::*;
+
+    /// A row as a step finds it: where its variable is between the ends of its box, its margin, and bounds.
+    #[derive(Clone, Copy, Debug)]
+    struct Case {
+        share: f64,
+        margin: f64,
+        bounds: [f64; 2],
+    }
+
+    fn cases() -> impl Strategy<Value = [Case; 2]> {
+        let share = prop_oneof![Just(0.0), Just(1.0), 0.0..1.0f64];
+        let bound = prop_oneof![Just(f64::INFINITY), 0.0..1.0f64];
+        let margin = prop_oneof![Just(1.0), -3.0..3.0f64];
+        let case = (share, margin, bound.clone(), bound);
+        let case =
+            case.prop_map(|(share, margin, most, least)| Case { share, margin, bounds: [most, -least] });
+        prop::array::uniform2(case)
+    }
+
+    /// Two problems in one step are two steps, to the last bit.
+    fn check<L: DualLoss + BoxLoss>(loss: L, cost: f64, x: f64, cases: [Case; 2], active: u8) {
+        let value = [x];
+        let rows = Matrix::from(DenseView::new(&value, 1, 1).unwrap().0);
+        let upper = loss.upper(cost);
+        let end = if upper.is_finite() { upper } else { 4.0 * cost };
+        let mut together = BoxRow { alpha: cases.map(|case| case.share * end) };
+        let bounds = [0, 1].map(|k| cases.map(|case| case.bounds[k]));
+        let (mut here, mut epochs) = (active, Epochs::default());
+        let constants = RowConstants { cost, squared_norm: rows.squared_norm(0) };
+        let changes =
+            together.step(loss, constants, &cases.map(|case| case.margin), &bounds, &mut here, &mut epochs);
+        for (l, case) in cases.into_iter().enumerate() {
+            let before = case.share * end;
+            let mut alone = BoxCd::of(&[1.0], &[cost], loss);
+            alone.start_at(&[before]);
+            alone.bounds = (case.bounds[0], case.bounds[1]);
+            let (mut w, mut epoch) = ([0.0], Epoch::default());
+            let mut is_left = false;
+            if active >> l & 1 == 1 {
+                let mut visit = Visit { w: &mut w, offset: case.margin, stretch: 1.0 };
+                is_left = alone.step(&rows, 0, &mut visit, &mut epoch) == Fate::Shrinks;
+            }
+            assert_eq!((together.alpha[l], changes[l]), (alone.alpha(0), alone.alpha(0) - before));
+            assert_eq!(here >> l & 1 == 1, active >> l & 1 == 1 && !is_left);
+            assert_eq!((epochs.gain[l], epochs.largest[l]), (epoch.gain, epoch.largest));
+            assert_eq!(epochs.smallest[l], epoch.smallest);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn two_problems_in_one_step_are_two_steps(
+            cost in 0.01..10.0f64,
+            x in -2.0..2.0f64,
+            cases in cases(),
+            active in 0..4u8,
+        ) {
+            check(Hinge, cost, x, cases, active);
+            check(SquaredHinge, cost, x, cases, active);
+            check(ModifiedHuber, cost, x, cases, active);
+        }
+    }
+}
