@@ -215,7 +215,7 @@ pub fn fit_each<T: Send>(
     solve: impl Fn(&Problem<'_>, usize, u64) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
     let one = |problem: &Problem<'_>, k: usize| solve(problem, k, seed.wrapping_add(k as u64));
-    fit_groups(data, |_, _| 1, one, |_| Ok(Vec::new()))
+    fit_groups(data, |_, _| 1, one, |_| unreachable!("each problem is solved by itself"))
 }
 
 /// Checks the input and solves the binary problems in parallel: as many successive ones at once as `at_once`
@@ -237,13 +237,17 @@ fn fit_groups<T: Send>(
     let cost: Vec<f64> = ids.iter().map(|&i| cost[i as usize]).collect_large();
     let ids_if_subset = (ids.len() < rows.n_rows()).then_some(ids.as_slice());
     let n_problems = labels.n_problems();
-    let first = labels.signs(0, &ids);
-    let first = Problem { rows, ids: ids_if_subset, y: &first, cost: &cost, intercept };
-    let size = at_once(&first, n_problems);
+    let size = if n_problems == 1 {
+        1
+    } else {
+        let y = labels.signs(0, &ids);
+        at_once(&Problem { rows, ids: ids_if_subset, y: &y, cost: &cost, intercept }, n_problems)
+    };
     let groups = parallel::try_map(0..n_problems.div_ceil(size), |_, group| {
         let numbers = group * size..n_problems.min((group + 1) * size);
         let signs: Vec<_> = numbers.map(|k| labels.signs(k, &ids)).collect();
-        let problems: Vec<Problem<'_>> = signs.iter().map(|y| Problem { y, ..first }).collect();
+        let problem = |y| Problem { rows, ids: ids_if_subset, y, cost: &cost, intercept };
+        let problems: Vec<Problem<'_>> = signs.iter().map(|y| problem(y)).collect();
         if size == 1 { Ok(vec![solve_one(&problems[0], group)?]) } else { solve_some(&problems) }
     })?;
     Ok(groups.into_iter().flatten().collect())

@@ -277,7 +277,7 @@ impl Shared<'_> {
         if intercept == Intercept::Free && (count == 0 || count == y.len()) {
             return Ok(constant(loss, y[0]));
         }
-        let params = Params { seed: params.seed.wrapping_add(label as u64), ..*params };
+        let params = params.of_task(label);
         let problem = self.problem(&y);
         let solve = |solver: SolverKind| match self.packed {
             Some(packed) => presolved::solve_from(

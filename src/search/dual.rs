@@ -157,8 +157,7 @@ impl LaneAt<'_> {
         }
         let y = self.setup.signs(self.number);
         let cost: Vec<f64> = self.weight().iter().map(|v| c * v).collect_large();
-        let seed = settings.params.seed.wrapping_add(self.number as u64);
-        let params = Params { solver, tol, seed, ..settings.params };
+        let params = Params { solver, tol, ..settings.params.of_task(self.number) };
         let problem = self.setup.problem(self.number, &y, &cost);
         let mut solution = auto::solve_in_search(&problem, settings.loss, &params, &start, monitor)?;
         let is_converged = solution.status == Status::Converged;

@@ -115,7 +115,7 @@ impl<'a> LaneSetup<'a> {
     /// How a fold's fit of all classes to a duality gap goes about it.
     pub fn class_params(&self, fold: usize) -> Params {
         let params = self.settings.params;
-        Params { tol: GAP_PER_TOL * params.tol, seed: params.seed.wrapping_add(fold as u64), ..params }
+        Params { tol: GAP_PER_TOL * params.tol, ..params.of_task(fold) }
     }
 
     /// Decision values of the held-out rows of lane `k`.

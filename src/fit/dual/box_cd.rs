@@ -44,7 +44,7 @@ pub struct BoxCd<L> {
     rows: Vec<Row>,
     active: ActiveSet,
     /// Largest and smallest projected gradient of the epoch before, beyond which rows are shrunk.
-    bounds: (f64, f64),
+    bounds: [f64; 2],
 }
 
 impl<L: BoxLoss> BoxCd<L> {
@@ -60,7 +60,7 @@ impl<L: BoxLoss> BoxCd<L> {
             loss,
             rows: rows.collect_large(),
             active: ActiveSet::all(y.len()),
-            bounds: (f64::INFINITY, f64::NEG_INFINITY),
+            bounds: [f64::INFINITY, f64::NEG_INFINITY],
         }
     }
 }
@@ -93,12 +93,12 @@ impl<L: BoxLoss> Method for BoxCd<L> {
         let g = row.y * (rows.dot(i, visit.w) + visit.offset) - 1.0 + loss.diagonal(row.cost) * row.alpha;
         let upper = loss.upper(row.cost);
         let pg = if row.alpha == 0.0 {
-            if g > self.bounds.0 {
+            if g > self.bounds[0] {
                 return Fate::Shrinks;
             }
             g.min(0.0)
         } else if row.alpha == upper {
-            if g < self.bounds.1 {
+            if g < self.bounds[1] {
                 return Fate::Shrinks;
             }
             g.max(0.0)
@@ -126,15 +126,14 @@ impl<L: BoxLoss> Method for BoxCd<L> {
     }
 
     fn finish(&mut self, epoch: &Epoch) {
-        let [largest, smallest] = bounds_after(epoch.largest, epoch.smallest);
-        self.bounds = (largest, smallest);
+        self.bounds = bounds_after(epoch.largest, epoch.smallest);
     }
 
     fn recheck(&mut self, margins: &[f64]) {
         let (loss, rows, bounds) = (self.loss, &self.rows, self.bounds);
         self.active.restore(|i| {
             let row = &rows[i];
-            is_visited(loss, row.cost, row.alpha, margins[i], [bounds.0, bounds.1])
+            is_visited(loss, row.cost, row.alpha, margins[i], bounds)
         });
     }
 }
@@ -248,7 +247,7 @@ mod tests {
             let before = case.share * end;
             let mut alone = BoxCd::of(&[1.0], &[cost], loss);
             alone.start_at(&[before]);
-            alone.bounds = (case.bounds[0], case.bounds[1]);
+            alone.bounds = case.bounds;
             let (mut w, mut epoch) = ([0.0], Epoch::default());
             let mut is_left = false;
             if active >> l & 1 == 1 {

@@ -305,9 +305,8 @@ impl<T: DualLoss, R: ClassRow<T, L>, const L: usize> WideWork for Visits<'_, T, 
                 margin[l] = scale[l] * (margin[l] + offset[l]);
             }
             let mut here = active[i] & open;
-            let gone = here;
             let change = row.variables.step(loss, row.constants, &margin, bounds, &mut here, &mut epochs);
-            active[i] &= !(gone & !here);
+            active[i] &= here | !open;
             if change != [0.0; L] {
                 for l in 0..L {
                     scale[l] *= change[l];
