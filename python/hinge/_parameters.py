@@ -368,7 +368,8 @@ _SEARCH = table(
 _SELECT_TOL = Parameter("select_tol", "float", _native.DEFAULT_SEARCH_TOL, positive).means("""
     Accuracy of the fits of the search. Newton: norm of the gradient at most this times ``min(pos, neg) / n`` times its
     norm at zero weights (eq. 28 of Chu et al.), and with ``stop="exact"`` a further step where the objective may be
-    more than this share of it above its minimum. Other solvers: relative duality gap at most a tenth of this.
+    more than this share of it above its minimum. Other solvers: relative duality gap at most a tenth of this. With
+    ``solver="auto"`` and a smooth loss, Newton may take over from others at larger values of C.
     """)
 
 _SEARCH_AND_FIT = table(

@@ -210,7 +210,7 @@ pub fn solve_classes<'a>(
     params: &Params,
     monitor: &'a dyn Monitor,
 ) -> Result<Vec<Solution>> {
-    let mut solutions = attempt_classes(problems, loss, params, Aim::Proof, monitor)?;
+    let mut solutions = attempt_classes(problems, loss, params, &[], Aim::Proof, monitor)?;
     certificate::certify_classes(problems, loss, &mut solutions, params.tol, monitor)?;
     let all = problems.iter().zip(solutions);
     all.map(|(problem, solution)| go_on(problem, loss, params, solution, monitor)).collect()
@@ -226,24 +226,60 @@ pub fn solve_classes_unproved<'a>(
     params: &Params,
     monitor: &'a dyn Monitor,
 ) -> Result<Vec<Solution>> {
-    attempt_classes(problems, loss, params, Aim::Gap, monitor)
+    attempt_classes(problems, loss, params, &[], Aim::Gap, monitor)
 }
 
-/// How many of so many problems of the same rows and costs are solved at once, by dual descent
-/// ([`dual::classes`]); 1 where each is solved by itself. The answers do not depend on how many they are, so
-/// that all threads have something to do.
+/// [`solve_in_search`] for such problems, by dual descent, each from its own of the `starts`.
+///
+/// # Errors
+/// As for [`solve`].
+pub fn solve_classes_in_search<'a>(
+    problems: &[Problem<'a>],
+    loss: LossKind,
+    params: &Params,
+    starts: &[Start],
+    monitor: &'a dyn Monitor,
+) -> Result<Vec<Solution>> {
+    attempt_classes(problems, loss, params, starts, Aim::Weights, monitor)
+}
+
+/// Whether so many problems of the same rows and costs are solved at once where dual descent does it
+/// ([`dual::classes`]).
+pub fn may_be_at_once(n_problems: usize, loss: LossKind) -> bool {
+    n_problems >= if loss == LossKind::Logistic { CLASSES_FROM_LOGISTIC } else { CLASSES_FROM }
+}
+
+/// How many of so many such problems are solved at once; 1 where each is solved by itself.
 pub fn classes_at_once(problem: &Problem<'_>, n_problems: usize, loss: LossKind, params: &Params) -> usize {
     let is_by_descent = || match params.solver {
         SolverKind::Auto => choose_for_fit(problem, loss, params.tol) == SolverKind::DualCd,
         solver => solver == SolverKind::DualCd,
     };
-    let from = if loss == LossKind::Logistic { CLASSES_FROM_LOGISTIC } else { CLASSES_FROM };
-    if n_problems < from || !is_by_descent() {
-        return 1;
-    }
-    let turns = |lanes: usize| n_problems.div_ceil(lanes).div_ceil(rayon::current_num_threads()) as f64;
-    let times = [(2, turns(2) * CLASS_PAIR), (4, turns(4) * CLASS_FOUR), (8, turns(8) * CLASS_EIGHT)];
-    times.into_iter().reduce(|a, b| if b.1 <= a.1 { b } else { a }).map_or(1, |(lanes, _)| lanes)
+    let is_at_once = may_be_at_once(n_problems, loss) && is_by_descent();
+    if is_at_once { lanes_at_once(&[n_problems]) } else { 1 }
+}
+
+/// By how many at once all threads are done soonest with problems of which so many each have the same rows
+/// and costs. The answers do not depend on it.
+pub fn lanes_at_once(counts: &[usize]) -> usize {
+    let time = |problems: usize| match problems {
+        ..=2 => CLASS_PAIR,
+        3..=4 => CLASS_FOUR,
+        _ => CLASS_EIGHT,
+    };
+    let longest = |lanes: usize| {
+        let mut busy = vec![0.0; rayon::current_num_threads()];
+        let mut begin = |problems: usize| {
+            if let Some(first) = busy.iter_mut().min_by(|a, b| f64::total_cmp(a, b)) {
+                *first += time(problems);
+            }
+        };
+        counts.iter().flat_map(|n| std::iter::repeat_n(lanes, n / lanes)).for_each(&mut begin);
+        counts.iter().map(|n| n % lanes).filter(|rest| *rest > 0).for_each(&mut begin);
+        busy.into_iter().fold(0.0, f64::max)
+    };
+    let all = [2, 4, CLASS_LANES].map(|lanes| (lanes, longest(lanes)));
+    all.into_iter().reduce(|a, b| if b.1 <= a.1 { b } else { a }).map_or(1, |(lanes, _)| lanes)
 }
 
 /// Goes on until a solution's accuracy is proved or cannot be.
@@ -385,11 +421,12 @@ fn attempt<'a>(
     finish_descent(problem, loss, params, solution, aim, monitor)
 }
 
-/// [`attempt`] for problems that are solved at once, from no start.
+/// [`attempt`] for problems that are solved at once, with or without starts.
 fn attempt_classes<'a>(
     problems: &[Problem<'a>],
     loss: LossKind,
     params: &Params,
+    starts: &[Start],
     aim: Aim,
     monitor: &'a dyn Monitor,
 ) -> Result<Vec<Solution>> {
@@ -398,11 +435,8 @@ fn attempt_classes<'a>(
     let is_slow = (params.solver == SolverKind::Auto).then_some(&is_slow as &dyn Fn(f64, f64) -> bool);
     let is_proved = aim == Aim::Proof;
     let options = DualOptions { order: EpochOrder::Shrinking, is_slow, most_growth: None, is_proved };
-    let solutions = with_loss!(loss, loss => match problems.len() {
-        ..=2 => classes::solve::<_, 2>(problems, loss, params, options, monitor)?,
-        3..=4 => classes::solve::<_, 4>(problems, loss, params, options, monitor)?,
-        _ => classes::solve::<_, CLASS_LANES>(problems, loss, params, options, monitor)?,
-    });
+    let solutions =
+        with_loss!(loss, loss => classes::solve(problems, loss, params, options, starts, monitor)?);
     let all = problems.iter().zip(solutions);
     all.map(|(problem, solution)| finish_descent(problem, loss, params, solution, aim, monitor)).collect()
 }

@@ -79,6 +79,13 @@ pub struct Start {
     pub is_consistent: bool,
 }
 
+impl Start {
+    /// The weights, where a dual solver may begin with them.
+    pub(super) fn consistent_weights(&self) -> Option<&[f64]> {
+        self.w.as_ref().filter(|_| self.is_consistent).map(|(w, _)| &w[..])
+    }
+}
+
 /// How a fit ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {

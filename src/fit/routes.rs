@@ -189,6 +189,9 @@ pub const EASY_SAMPLE: usize = 4096;
 pub const HARD_HINGE: f64 = 250_000.0;
 /// The same with a free intercept, which costs dual descent more epochs.
 pub const HARD_HINGE_FREE: f64 = 30_000.0;
+/// Readings of its rows by a lane of a search with a smooth loss and many columns, on average over the lanes,
+/// above which all of them go on with Newton ([`crate::search::handover`]).
+pub const SLOW_DESCENTS: f64 = 12.0;
 /// Visits of all rows that a fit of a search with the hinge takes, from the solution at the `C` before, above
 /// which the next one begins with the sequence where [`HARD_HINGE`] says so. Seconds of searches over five
 /// folds without this and with 12, 8 and 6 (no link-time optimisation): a9a 3.8, 2.6, 2.5 and 3.6, covtype

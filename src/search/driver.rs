@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::fingerprint::Fingerprint;
 use super::folds::{FoldRows, LaneSetup, SearchData};
+use super::handover::Handover;
 use super::journal::Journal;
 use super::plan::{EndReason, SearchPlan, SearchSchedule, StopRule, Visited};
 use super::primal::Primal;
@@ -114,7 +115,8 @@ fn route<'a>(setup: &'a LaneSetup<'a>) -> Result<Box<dyn Route + 'a>> {
         stop.check(false)?;
         return Ok(Box::new(multinomial::route(setup)));
     }
-    let is_smooth = setup.settings.loss.is_smooth();
+    let (is_smooth, is_auto) =
+        (setup.settings.loss.is_smooth(), setup.settings.params.solver == SolverKind::Auto);
     let solver = match setup.settings.params.solver {
         SolverKind::Auto if stop == StopRule::Gradient && is_smooth => SolverKind::Newton,
         SolverKind::Auto => {
@@ -136,6 +138,8 @@ fn route<'a>(setup: &'a LaneSetup<'a>) -> Result<Box<dyn Route + 'a>> {
         Ok(Box::new(crammer_singer::route(setup)))
     } else if solver == SolverKind::Newton && is_smooth {
         Ok(Box::new(Primal::new(setup)?))
+    } else if is_auto && is_smooth {
+        Ok(Box::new(Handover::new(setup)))
     } else {
         Ok(Box::new(dual::route(setup)))
     }

@@ -3,7 +3,9 @@
 //! Lanes are independent tasks ([`LaneRoute`]). Each keeps its dual variables and their weights, and
 //! starts the next `C` from both, scaled (Chu15, eq. 14).
 //!
-//! A solution that stays accepted at the next `C` is kept as it is, see [`super::lane`].
+//! A solution that stays accepted at the next `C` is kept as it is, see [`super::lane`]. The others of a fold
+//! descend at once where classes are many ([`crate::fit::dual::classes`]): what a lane does depends on nothing
+//! of the other classes, and so not on which of them are accepted.
 //!
 //! **From descent to Newton.** With [`SolverKind::Auto`] a lane descends, and where that is slow Newton takes
 //! over for all values that follow: the larger `C`, the slower the descent. Searches with the hinge, five
@@ -24,14 +26,14 @@
 //!
 //! Memory per lane: a weight vector of the columns and a dual variable per training row, both kept between
 //! steps: for `K` folds and `k` classes `K k (d + (K - 1) n / K)` numbers, and about as much again for each
-//! of the fits in flight, one per thread.
+//! of the fits in flight, one per thread or up to eight where classes are many.
 
 use super::GAP_PER_TOL;
 use super::folds::LaneSetup;
-use super::lane::{AcceptedFit, LaneFit, LaneFits, LaneRoute, Saved, accepted_until};
+use super::lane::{AcceptedFit, LaneFit, LaneFits, LaneRoute, Saved, SearchLane, accepted_until};
 use super::saturation;
 use super::saturation::{Extension, PrimalPoint};
-use crate::fit::{Monitor, Params, Solution, SolverKind, Start, Status, auto, check_length};
+use crate::fit::{Monitor, Params, Problem, Solution, SolverKind, Start, Status, auto, check_length};
 use crate::loss::{Loss, with_loss};
 use crate::matrix::Rows;
 use crate::memory::CollectLarge;
@@ -54,6 +56,13 @@ pub struct DualSolution {
     dual: f64,
     /// What the next fit begins with where [`SolverKind::Auto`] is asked for.
     solver: SolverKind,
+}
+
+impl DualSolution {
+    /// Weights and intercept.
+    pub fn weights(&self) -> Option<(&[f64], f64)> {
+        self.start.w.as_ref().map(|(w, b)| (&w[..], *b))
+    }
 }
 
 impl LaneFits for DualFits<'_> {
@@ -79,8 +88,55 @@ impl LaneFits for DualFits<'_> {
         LaneAt { setup: self.setup, number: lane, c }.fit(last, monitor)
     }
 
+    /// The classes of a fold that dual descent moves. It takes one of them alone as it takes several, so that
+    /// their number does not decide how a class is fitted.
+    fn at_once(&self, c: f64, lanes: &[SearchLane<DualSolution>]) -> Vec<Vec<usize>> {
+        let (setup, settings) = (self.setup, self.setup.settings);
+        let n_problems = setup.n_problems();
+        if !auto::may_be_at_once(n_problems, settings.loss) {
+            return Vec::new();
+        }
+        let of_fold = |fold: usize| {
+            let numbers = fold * n_problems..(fold + 1) * n_problems;
+            let is_open = |k: &usize| {
+                let is_newtons = |(_, kept): &(AcceptedFit, DualSolution)| {
+                    settings.params.solver == SolverKind::Auto && kept.solver == SolverKind::Newton
+                };
+                lanes[*k].accepted_at(c).is_none() && !lanes[*k].solution.as_ref().is_some_and(is_newtons)
+            };
+            let open: Vec<usize> = numbers.filter(is_open).collect();
+            let descends = |k: &usize| LaneAt { setup, number: *k, c }.descends();
+            if open.first().is_some_and(descends) { open } else { Vec::new() }
+        };
+        let open: Vec<Vec<usize>> = (0..setup.parts.len()).map(of_fold).collect();
+        let counts: Vec<usize> = open.iter().map(Vec::len).collect();
+        let most = auto::lanes_at_once(&counts);
+        open.iter().flat_map(|open| open.chunks(most).map(<[usize]>::to_vec)).collect()
+    }
+
+    fn fit_at_once(
+        &self,
+        lanes: &[usize],
+        c: f64,
+        last: Vec<Option<(AcceptedFit, DualSolution)>>,
+        monitor: &dyn Monitor,
+    ) -> Result<Vec<LaneFit<DualSolution>>> {
+        let (setup, settings) = (self.setup, self.setup.settings);
+        let lanes: Vec<LaneAt<'_>> = lanes.iter().map(|&number| LaneAt { setup, number, c }).collect();
+        let starts: Vec<Start> = lanes.iter().zip(last).map(|(lane, last)| lane.start(last).0).collect();
+        let signs: Vec<Vec<f64>> = lanes.iter().map(|lane| setup.signs(lane.number)).collect();
+        let cost = lanes[0].cost(c);
+        let problems: Vec<_> =
+            lanes.iter().zip(&signs).map(|(lane, y)| setup.problem(lane.number, y, &cost)).collect();
+        let params = setup.class_params(lanes[0].number / setup.n_problems());
+        let found = auto::solve_classes_in_search(&problems, settings.loss, &params, &starts, monitor)?;
+        drop(starts);
+        let all = lanes.iter().zip(&problems).zip(found);
+        Ok(all.map(|((lane, problem), solution)| lane.settle(problem, solution)).collect())
+    }
+
     fn decisions(&self, lane: usize, kept: &DualSolution) -> Option<Vec<f64>> {
-        kept.start.w.as_ref().map(|(w, b)| self.setup.decisions(lane, w, *b))
+        kept.weights().map(|(w, b)| self.setup.decisions(lane, w, b))
     }
 
     fn write_decisions(&self, lane: usize, decisions: Vec<f64>, all: &mut [Vec<f64>]) {
@@ -140,42 +196,65 @@ impl LaneAt<'_> {
         &self.setup.part(self.number).weight
     }
 
+    /// Costs of the training rows at `c`.
+    fn cost(&self, c: f64) -> Vec<f64> {
+        self.weight().iter().map(|v| c * v).collect_large()
+    }
+
+    /// Whether a fit that no other has gone before is one by dual descent.
+    fn descends(&self) -> bool {
+        let (y, cost) = (self.setup.signs(self.number), self.cost(self.c));
+        let problem = self.setup.problem(self.number, &y, &cost);
+        match self.setup.settings.params.solver {
+            SolverKind::Auto => auto::choose(&problem, self.setup.settings.loss) == SolverKind::DualCd,
+            solver => solver == SolverKind::DualCd,
+        }
+    }
+
+    /// The last solution, scaled to the present `C`, and the solver.
+    fn start(&self, last: Option<(AcceptedFit, DualSolution)>) -> (Start, SolverKind) {
+        let solver = self.setup.settings.params.solver;
+        let Some((accepted, mut kept)) = last else { return (Start::default(), solver) };
+        self.rescale(&mut kept.start, accepted.c);
+        let is_newtons = solver == SolverKind::Auto && kept.solver == SolverKind::Newton;
+        (kept.start, if is_newtons { SolverKind::Newton } else { solver })
+    }
+
     fn fit(
         &self,
         last: Option<(AcceptedFit, DualSolution)>,
         monitor: &dyn Monitor,
     ) -> Result<LaneFit<DualSolution>> {
-        let (settings, c) = (self.setup.settings, self.c);
+        let settings = self.setup.settings;
+        let (start, solver) = self.start(last);
+        let (y, cost) = (self.setup.signs(self.number), self.cost(self.c));
         let tol = GAP_PER_TOL * settings.params.tol;
-        let (mut start, mut solver) = (Start::default(), settings.params.solver);
-        if let Some((accepted, kept)) = last {
-            start = kept.start;
-            self.rescale(&mut start, accepted.c);
-            if solver == SolverKind::Auto && kept.solver == SolverKind::Newton {
-                solver = SolverKind::Newton;
-            }
-        }
-        let y = self.setup.signs(self.number);
-        let cost: Vec<f64> = self.weight().iter().map(|v| c * v).collect_large();
         let params = Params { solver, tol, ..settings.params.of_task(self.number) };
         let problem = self.setup.problem(self.number, &y, &cost);
-        let mut solution = auto::solve_in_search(&problem, settings.loss, &params, &start, monitor)?;
+        let solution = auto::solve_in_search(&problem, settings.loss, &params, &start, monitor)?;
+        Ok(self.settle(&problem, solution))
+    }
+
+    /// What is kept of a solution and said of it.
+    fn settle(&self, problem: &Problem<'_>, mut solution: Solution) -> LaneFit<DualSolution> {
+        let (settings, c) = (self.setup.settings, self.c);
+        let tol = GAP_PER_TOL * settings.params.tol;
         let is_converged = solution.status == Status::Converged;
         let norm = saturation::norm(settings.intercept, &solution.w, solution.intercept);
         let mut accepted = AcceptedFit::new(c, norm, solution.certificate, is_converged, tol);
         let can_extend = is_converged && accepted.until < self.setup.last;
-        let is_extended = can_extend && self.extend(&mut solution, &mut accepted, &y, tol);
+        let is_extended = can_extend && self.extend(&mut solution, &mut accepted, problem.y, tol);
         let Solution { w, intercept, alpha, passes, n_iter, certificate, solver, .. } = solution;
         let decisions = self.setup.decisions(self.number, &w, intercept);
         let is_consistent = solution.is_consistent && !is_extended;
         let start = Start { w: Some((w, intercept)), alpha: Some(alpha), is_consistent };
         let solver = match settings.params.solver {
-            SolverKind::Auto => auto::choose_next(&problem, settings.loss, solver, passes),
+            SolverKind::Auto => auto::choose_next(problem, settings.loss, solver, passes),
             _ => solver,
         };
         let kept = DualSolution { start, dual: certificate.dual, solver };
         let objective = accepted.objective(c);
-        Ok(LaneFit { accepted, kept, passes, n_iter, is_converged, objective, decisions })
+        LaneFit { accepted, kept, passes, n_iter, is_converged, objective, decisions }
     }
 
     /// Tries to make the solution one that is accepted up to the last `C` of the search; tells whether it
@@ -195,7 +274,7 @@ impl LaneAt<'_> {
         tol: f64,
     ) -> bool {
         let (last, dual) = (self.setup.last, solution.certificate.dual);
-        let cost: Vec<f64> = self.weight().iter().map(|v| last * v).collect_large();
+        let cost = self.cost(last);
         let problem = self.setup.problem(self.number, y, &cost);
         let mut extension = Extension { problem, loss, limit: (1.0 + tol) * dual, passes: 0.0 };
         let mut point =
@@ -244,10 +323,11 @@ impl LaneAt<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fit::{Intercept, Problem, Silent};
+    use crate::fit::{Intercept, Silent};
     use crate::labels::{Labels, MultiClass};
     use crate::loss::LossKind;
     use crate::matrix::dense::DenseView;
+    use crate::parallel;
     use crate::search::folds::{Fold, parts};
     use crate::search::{Route, RouteState, SearchSettings, StopRule};
     use proptest::prelude::*;
@@ -281,7 +361,7 @@ mod tests {
         f: impl FnOnce(&LaneSetup<'_>) -> T,
     ) -> T {
         let rows = crate::matrix::Matrix::from(DenseView::new(x, ids.len(), COLUMNS).unwrap().0);
-        let labels = Labels { ids, n_classes: 2 };
+        let labels = Labels { ids, n_classes: ids.iter().max().unwrap() + 1 };
         let parts = parts(ids.len(), &labels, weight, folds).unwrap();
         let (rows, labels, parts) = (&rows, &labels, &parts);
         let stop = StopRule::Exact;
@@ -369,6 +449,46 @@ mod tests {
             ]),
         ) {
             check_promises(seed, wrong, loss, intercept);
+        }
+    }
+
+    /// Many classes, which descend at once, keep the promises, too, and have the same bits on any number of
+    /// threads and from any state.
+    #[test]
+    fn accepted_solutions_of_many_classes_are_within_the_gap() {
+        let n = 150;
+        let (x, _) = data(n, 5, 0.0);
+        let ids: Vec<u32> = (0..n as u32).map(|i| if i % 7 == 3 { i * i % 13 } else { i % 13 }).collect();
+        let all: Vec<u32> = (0..n as u32).collect();
+        let folds = [
+            Fold { train: all[..110].to_vec(), test: all[110..].to_vec() },
+            Fold { train: all[30..].to_vec(), test: all[..30].to_vec() },
+        ];
+        let weight: Vec<f64> = (0..n).map(|i| 0.5 + (i % 3) as f64).collect();
+        let params = Params { solver: SolverKind::DualCd, tol: TOL, max_iter: 100_000, seed: 1 };
+        for (loss, intercept) in [
+            (LossKind::Hinge, Intercept::None),
+            (LossKind::SquaredHinge, Intercept::Free),
+            (LossKind::Logistic, Intercept::Penalised(2.0)),
+        ] {
+            let settings = settings(loss, intercept, params);
+            with_setup((&x, &ids, &weight), &folds, &settings, 16.0, |setup| {
+                check_setup(setup);
+                let groups = super::route(setup);
+                assert!(groups.fits().at_once(1.0, &groups.lanes).len() >= 4);
+                let walk = || {
+                    let mut route = super::route(setup);
+                    let step = |k: i32| {
+                        let step = route.advance(0.5f64.powi(k)).unwrap();
+                        let state = route.state();
+                        route = super::route(setup);
+                        route.restore(&state).unwrap();
+                        (step.objective, step.decisions, state)
+                    };
+                    (-4..=4).rev().map(step).collect::<Vec<_>>()
+                };
+                assert!(parallel::alone(walk) == walk());
+            });
         }
     }
 

@@ -204,6 +204,25 @@ pub trait LaneFits: Sync {
         monitor: &dyn Monitor,
     ) -> Result<LaneFit<Self::Kept>>;
 
+    /// Lanes that are fitted at once at `c`, in groups; all others are moved by themselves.
+    fn at_once(&self, _c: f64, _lanes: &[SearchLane<Self::Kept>]) -> Vec<Vec<usize>> {
+        Vec::new()
+    }
+
+    /// [`Self::fit_at`] for the lanes of such a group.
+    ///
+    /// # Errors
+    /// Those of the solver.
+    fn fit_at_once(
+        &self,
+        lanes: &[usize],
+        c: f64,
+        last: Vec<Option<(AcceptedFit, Self::Kept)>>,
+        monitor: &dyn Monitor,
+    ) -> Result<Vec<LaneFit<Self::Kept>>> {
+        lanes.iter().zip(last).map(|(lane, last)| self.fit_at(*lane, c, last, monitor)).collect()
+    }
+
     /// The weights of a lane, one problem or class after the other, where they are sparse.
     fn weights(&self, _: &Self::Kept) -> Option<Vec<SparseWeights>> {
         None
@@ -237,6 +256,12 @@ impl<'a, F: LaneFits> LaneRoute<'a, F> {
         Self { fits, monitor, lanes, decisions: Arc::new(decisions) }
     }
 
+    /// How its lanes are fitted.
+    #[cfg(test)]
+    pub(super) fn fits(&self) -> &F {
+        &self.fits
+    }
+
     /// The weights of all lanes, where they are sparse.
     fn weights(&self) -> Option<Arc<Vec<SparseWeights>>> {
         let of_lane = |lane: &SearchLane<F::Kept>| self.fits.weights(&lane.solution.as_ref()?.1);
@@ -245,13 +270,16 @@ impl<'a, F: LaneFits> LaneRoute<'a, F> {
     }
 }
 
-/// Moves one lane to `c`; its decision values, if they are new.
+/// What a lane did, and its decision values, if they are new.
+type Moved = (Done, Option<Vec<f64>>);
+
+/// Moves one lane to `c`.
 fn advance<F: LaneFits>(
     fits: &F,
     (number, lane): (usize, &mut SearchLane<F::Kept>),
     c: f64,
     monitor: &dyn Monitor,
-) -> Result<(Done, Option<Vec<f64>>)> {
+) -> Result<Moved> {
     if let Some((accepted, kept)) = lane.accepted_at(c) {
         let decisions = if lane.is_scored { None } else { fits.decisions(number, kept) };
         let (objective, until) = (accepted.objective(c), accepted.until);
@@ -259,31 +287,66 @@ fn advance<F: LaneFits>(
         let done = Done { passes: 0.0, n_iter: 0, is_converged: true, is_unchanged: true, objective, until };
         return Ok((done, decisions));
     }
-    let LaneFit { accepted, kept, passes, n_iter, is_converged, objective, decisions } =
-        fits.fit_at(number, c, lane.solution.take(), monitor)?;
+    Ok(settle(fits.fit_at(number, c, lane.solution.take(), monitor)?, lane))
+}
+
+/// Moves the lanes of a group to `c`.
+fn advance_at_once<F: LaneFits>(
+    fits: &F,
+    group: &mut [(usize, &mut SearchLane<F::Kept>)],
+    c: f64,
+    monitor: &dyn Monitor,
+) -> Result<Vec<Moved>> {
+    let (numbers, last): (Vec<usize>, Vec<_>) =
+        group.iter_mut().map(|(number, lane)| (*number, lane.solution.take())).unzip();
+    let found = fits.fit_at_once(&numbers, c, last, monitor)?;
+    Ok(found.into_iter().zip(group).map(|(fit, (_, lane))| settle(fit, lane)).collect())
+}
+
+/// Leaves a new fit with its lane.
+fn settle<T>(fit: LaneFit<T>, lane: &mut SearchLane<T>) -> Moved {
+    let LaneFit { accepted, kept, passes, n_iter, is_converged, objective, decisions } = fit;
     let done = Done { passes, n_iter, is_converged, is_unchanged: false, objective, until: accepted.until };
     *lane = SearchLane { solution: Some((accepted, kept)), is_scored: true };
-    Ok((done, Some(decisions)))
+    (done, Some(decisions))
 }
 
 impl<F: LaneFits> Route for LaneRoute<'_, F> {
     fn advance(&mut self, c: f64) -> Result<SearchStep> {
         let (fits, watch) = (&self.fits, Watch::new(self.monitor, c, self.lanes.len()));
-        let one = |number: usize, lane: &mut SearchLane<F::Kept>| {
-            let moved = advance(fits, (number, lane), c, &watch)?;
-            watch.finish(moved.0.passes);
+        let groups = fits.at_once(c, &self.lanes);
+        let mut task_of: Vec<Option<usize>> = vec![None; self.lanes.len()];
+        for (task, group) in groups.iter().enumerate() {
+            group.iter().for_each(|&lane| task_of[lane] = Some(task));
+        }
+        let mut tasks: Vec<Vec<(usize, &mut SearchLane<F::Kept>)>> =
+            groups.iter().map(|group| Vec::with_capacity(group.len())).collect();
+        for (lane, task) in self.lanes.iter_mut().enumerate().zip(task_of) {
+            match task {
+                Some(task) => tasks[task].push(lane),
+                None => tasks.push(vec![lane]),
+            }
+        }
+        let run = |task: usize, lanes: &mut Vec<(usize, &mut SearchLane<F::Kept>)>| {
+            let moved = if task < groups.len() {
+                advance_at_once(fits, lanes, c, &watch)?
+            } else {
+                let alone = lanes.iter_mut().map(|(number, lane)| advance(fits, (*number, lane), c, &watch));
+                alone.collect::<Result<_>>()?
+            };
+            moved.iter().for_each(|(done, _)| watch.finish(done.passes));
             Ok(moved)
         };
-        let moved: Vec<_> = if F::SIDE_BY_SIDE {
-            parallel::try_map(&mut self.lanes, one)?
+        let moved: Vec<Vec<Moved>> = if F::SIDE_BY_SIDE {
+            parallel::try_map(&mut tasks, run)?
         } else {
-            self.lanes
-                .iter_mut()
-                .enumerate()
-                .map(|(number, lane)| one(number, lane))
-                .collect::<Result<_>>()?
+            tasks.iter_mut().enumerate().map(|(task, lanes)| run(task, lanes)).collect::<Result<_>>()?
         };
-        let (done, decisions): (Vec<Done>, Vec<Option<Vec<f64>>>) = moved.into_iter().unzip();
+        let numbers = tasks.iter().flatten().map(|(number, _)| *number);
+        let mut moved: Vec<(usize, Moved)> = numbers.zip(moved.into_iter().flatten()).collect();
+        moved.sort_unstable_by_key(|(number, _)| *number);
+        let (done, decisions): (Vec<Done>, Vec<Option<Vec<f64>>>) =
+            moved.into_iter().map(|(_, moved)| moved).unzip();
         for (number, decisions) in decisions.into_iter().enumerate() {
             if let Some(decisions) = decisions {
                 self.fits.write_decisions(number, decisions, &mut Arc::make_mut(&mut self.decisions)[..]);

@@ -82,6 +82,7 @@ pub trait Place {
 }
 
 /// What the route has to know of the lanes, wherever the rows are.
+#[derive(Clone)]
 pub struct LaneFacts<'a> {
     labels: Labels<'a>,
     parts: &'a [FoldRows<'a>],
@@ -101,6 +102,11 @@ impl<'a> LaneFacts<'a> {
     ) -> Self {
         let Params { tol, max_iter, .. } = settings.params;
         Self { labels, parts, tol, max_iter, exact_to: (stop == StopRule::Exact).then_some(last) }
+    }
+
+    /// Those of a search in memory.
+    pub fn of(setup: &LaneSetup<'a>) -> Self {
+        Self::new(*setup.labels, setup.parts, setup.settings, setup.last, setup.stop)
     }
 
     fn n_problems(&self) -> usize {
@@ -146,6 +152,11 @@ pub trait Group {
     /// # Errors
     /// [`crate::Error::Shape`] for that of another search, and those of the place where the rows are.
     fn restore(&mut self, arrays: &[Vec<f64>]) -> Result<()>;
+    /// Takes over weights and intercepts of all lanes from fits that have gone before.
+    ///
+    /// # Errors
+    /// Those of Newton, and of the place where the rows are.
+    fn start_at(&mut self, weights: &[(&[f64], f64)]) -> Result<()>;
 }
 
 /// What a group did.
@@ -164,7 +175,7 @@ impl<'a> Primal<'a> {
     /// # Errors
     /// Those of [`FoldTerms::new`].
     pub fn new(setup: &'a LaneSetup<'a>) -> Result<Self> {
-        let facts = LaneFacts::new(*setup.labels, setup.parts, setup.settings, setup.last, setup.stop);
+        let facts = LaneFacts::of(setup);
         Self::over(&facts, |lanes| group(setup, &facts, lanes))
     }
 
@@ -183,7 +194,11 @@ impl<'a> Primal<'a> {
     }
 }
 
-fn group<'a>(
+/// Lanes of a search in memory, at zero.
+///
+/// # Errors
+/// Those of [`FoldTerms::new`].
+pub fn group<'a>(
     setup: &'a LaneSetup<'a>,
     facts: &LaneFacts<'_>,
     lanes: Range<usize>,
@@ -322,7 +337,7 @@ pub struct LaneGroup<'a, P: Place> {
 
 /// Arrays of a group's state, empty before the first step: `tau` and the last `until`, and those of the
 /// solver.
-const ARRAYS: usize = 4;
+pub const ARRAYS: usize = 4;
 
 impl<'a, P: Place> LaneGroup<'a, P> {
     /// Begins at zero, where `newton` and its rows are.
@@ -335,6 +350,16 @@ impl<'a, P: Place> LaneGroup<'a, P> {
         let share = std::array::from_fn(|l| lanes.clone().nth(l).map_or(0.0, |k| facts.share(k)));
         let LaneFacts { tol, max_iter, exact_to, .. } = *facts;
         Self { newton, place, lanes, tol, max_iter, exact_to, share, tau: None, until: 0.0 }
+    }
+
+    /// Evaluates where the lanes are; `tau`, which the first of these points, zero, decides.
+    fn tau(&mut self) -> Result<[f64; LANES]> {
+        self.place.wake(&mut self.newton)?;
+        self.newton.evaluate(self.place.terms())?;
+        Ok(*self.tau.get_or_insert_with(|| {
+            let at_zero = self.newton.products(1.0);
+            std::array::from_fn(|l| self.share[l] * (at_zero[l].hh + at_zero[l].intercept).sqrt())
+        }))
     }
 
     /// Largest `C` at which all lanes accept their weights, accepted at `c`.
@@ -387,12 +412,7 @@ impl<P: Place> Group for LaneGroup<'_, P> {
             });
         }
         self.newton.work = Work::default();
-        self.place.wake(&mut self.newton)?;
-        self.newton.evaluate(self.place.terms())?;
-        let tau = *self.tau.get_or_insert_with(|| {
-            let at_zero = self.newton.products(1.0);
-            std::array::from_fn(|l| self.share[l] * (at_zero[l].hh + at_zero[l].intercept).sqrt())
-        });
+        let tau = self.tau()?;
         let starts_near = self.starts_near(c, &tau);
         let excess = self.exact_to.map(|_| self.tol);
         let stop = NewtonStop::Gradient { norm: tau.map(|tau| c * tau), excess };
@@ -440,6 +460,15 @@ impl<P: Place> Group for LaneGroup<'_, P> {
         self.newton.restore([&arrays[1], &arrays[3]])?;
         self.place.restore(&mut self.newton, Some(&arrays[2]))?;
         self.newton.evaluate(self.place.terms())
+    }
+
+    fn start_at(&mut self, weights: &[(&[f64], f64)]) -> Result<()> {
+        self.tau()?;
+        self.newton.reset();
+        for (l, (w, b)) in weights.iter().enumerate() {
+            self.newton.start_lane(l, w, *b);
+        }
+        self.newton.refresh()
     }
 }
 

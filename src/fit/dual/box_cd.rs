@@ -155,6 +155,14 @@ impl<T: BoxLoss, const L: usize> ClassRow<T, L> for BoxRow<L> {
         Self { alpha: [0.0; L] }
     }
 
+    fn start_at(&mut self, loss: T, cost: f64, l: usize, alpha: f64) {
+        self.alpha[l] = alpha.clamp(0.0, loss.upper(cost));
+    }
+
+    fn lanes<const N: usize>(&self, from: [usize; N]) -> BoxRow<N> {
+        BoxRow { alpha: from.map(|l| self.alpha[l]) }
+    }
+
     fn alpha(&self) -> &[f64; L] {
         &self.alpha
     }

@@ -7,7 +7,8 @@
 //!
 //! **The same bits however classes are grouped.** In an epoch all classes follow one random order of all
 //! rows; what a class does with a row, when it is checked (`DescentCourse`) and what is counted of it
-//! (`Ledger`) depends on nothing of another class. So there may be as many groups as there are threads.
+//! (`Ledger`) depends on nothing of another class. So there may be as many groups as there are threads, and a
+//! group of which half the classes are done becomes one of half as many.
 //!
 //! One thread, C = 1, gap 1e-2, seconds one class after the other and at once: sector (105 classes) squared
 //! hinge 0.68 and 0.29, hinge 0.97 and 0.68, logistic 1.23 and 0.39; 20news (20 classes) 0.31 and 0.18, 0.48
@@ -18,7 +19,8 @@
 //! C = 1, 1e-4, 1.7 instead of 1.5, to 1e-2 0.74 instead of 0.58.
 //!
 //! Memory: for the logistic loss `16 L + 33` bytes a row, else `8 L + 33`, during a check `8 L + 24` more,
-//! and `8 L` a column, where the descent of one class takes 44 or 36, 16 and 8.
+//! and `8 L` a column, where the descent of one class takes 44 or 36, 16 and 8; while a group gets narrower,
+//! half as much more of the first and the last.
 
 use super::active::{self, ActiveSet, Random};
 use super::course::DescentCourse;
@@ -27,8 +29,9 @@ use super::method::{ClassRow, Epoch, Epochs, RowConstants, bounds_after, ones};
 use super::{DualLoss, DualOptions, constant_column};
 use crate::fit::monitor::{Monitor, Progress};
 use crate::fit::params::{Params, SolverKind};
-use crate::fit::problem::{Problem, Solution};
-use crate::fit::sweep::Sweep;
+use crate::fit::problem::{Intercept, Problem, Solution, Start};
+use crate::fit::routes::CLASS_LANES;
+use crate::fit::sweep::{Sweep, sum};
 use crate::matrix::Rows;
 use crate::matrix::kernels::prefetch;
 use crate::matrix::lanes::Block;
@@ -40,48 +43,53 @@ use crate::{Result, memory};
 /// Visits between two polls of the cancel flag.
 const POLL_STEPS: usize = 1024;
 
-/// Solves problems of the same rows and costs, at most `L`, to the relative duality gap `params.tol` each.
+/// Solves at most [`CLASS_LANES`] problems of the same rows and costs, each to the relative duality gap `params.tol`
+/// and from its own of the `starts`, of which there may be none.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`] and [`crate::Error::Overflow`].
 ///
 /// # Panics
-/// For no problem, or more than `L`, which is at most 8.
-pub fn solve<'a, T: DualLoss, const L: usize>(
+/// For no problem, or too many.
+pub fn solve<'a, T: DualLoss>(
     problems: &[Problem<'a>],
     loss: T,
     params: &'a Params,
     options: DualOptions<'a>,
+    starts: &[Start],
     monitor: &'a dyn Monitor,
 ) -> Result<Vec<Solution>> {
-    assert!((1..=L).contains(&problems.len()) && L <= 8, "{} problems at once", problems.len());
-    let mut descent = ClassDescent::<T, L>::new(problems, loss, monitor)?;
-    let mut lanes: Vec<Lane<'_>> = (0..problems.len()).map(|l| descent.lane(l, params, options)).collect();
-    let mut random = active::random(params.seed, 0);
-    while lanes.iter().any(|lane| matches!(lane, Lane::Open(_))) {
-        descent.epoch(&mut lanes, &mut random)?;
-        if lanes.iter().any(Lane::is_due) {
-            lanes = descent.check(lanes, options.is_proved)?;
-        }
+    assert!((1..=CLASS_LANES).contains(&problems.len()), "{} problems at once", problems.len());
+    match problems.len() {
+        ..=2 => in_two_lanes(ClassDescent::new(problems, loss, params, options, starts, monitor)?),
+        3..=4 => in_four_lanes(ClassDescent::new(problems, loss, params, options, starts, monitor)?),
+        _ => in_eight_lanes(ClassDescent::new(problems, loss, params, options, starts, monitor)?),
     }
-    let done = |lane| if let Lane::Done(solution) = lane { Some(solution) } else { None };
-    Ok(lanes.into_iter().filter_map(done).collect())
 }
 
-/// A class.
-enum Lane<'a> {
-    Open(Open<'a>),
-    Done(Solution),
+fn in_eight_lanes<T: DualLoss>(mut descent: ClassDescent<'_, '_, T, CLASS_LANES>) -> Result<Vec<Solution>> {
+    match descent.run_to(4)? {
+        0 => Ok(descent.answers()),
+        _ => in_four_lanes(descent.narrowed()),
+    }
 }
 
-impl Lane<'_> {
-    fn is_due(&self) -> bool {
-        matches!(self, Lane::Open(open) if open.course.is_due())
+fn in_four_lanes<T: DualLoss>(mut descent: ClassDescent<'_, '_, T, 4>) -> Result<Vec<Solution>> {
+    match descent.run_to(2)? {
+        0 => Ok(descent.answers()),
+        _ => in_two_lanes(descent.narrowed()),
     }
+}
+
+fn in_two_lanes<T: DualLoss>(mut descent: ClassDescent<'_, '_, T, 2>) -> Result<Vec<Solution>> {
+    descent.run_to(0)?;
+    Ok(descent.answers())
 }
 
 /// A class that goes on.
 struct Open<'a> {
+    /// Its place among the problems.
+    class: usize,
     ledger: Ledger<'a>,
     course: DescentCourse<'a>,
     /// Readings of the data.
@@ -93,16 +101,20 @@ struct ClassDescent<'a, 'p, T: DualLoss, const L: usize> {
     problems: &'p [Problem<'a>],
     loss: T,
     sweep: Sweep<'a, L>,
+    is_proved: bool,
     monitor: &'a dyn Monitor,
+    random: Random,
+    /// Classes in their lanes; none where a class is done.
+    lanes: Vec<Option<Open<'a>>>,
+    /// Answers of those that are.
+    done: Vec<Option<Solution>>,
     rows: Vec<RowState<T::Row<L>>>,
-    /// Classes that do not shrink the row, a bit for each.
+    /// Classes that do not shrink the row, a bit for each lane.
     active: Vec<u8>,
     /// Gradients beyond which rows are shrunk.
     bounds: [[f64; L]; 2],
     order: ActiveSet,
     w: Block<L>,
-    /// Readings of the data before the first epoch.
-    begun: f64,
 }
 
 /// What is known of a row.
@@ -124,60 +136,134 @@ impl<R> RowState<R> {
 }
 
 impl<'a, 'p, T: DualLoss, const L: usize> ClassDescent<'a, 'p, T, L> {
-    fn new(problems: &'p [Problem<'a>], loss: T, monitor: &'a dyn Monitor) -> Result<Self> {
+    fn new(
+        problems: &'p [Problem<'a>],
+        loss: T,
+        params: &'a Params,
+        options: DualOptions<'a>,
+        starts: &[Start],
+        monitor: &'a dyn Monitor,
+    ) -> Result<Self> {
         let first = &problems[0];
         let bias = constant_column(&first.design(0.0), first.cost, first.intercept);
-        let mut sweep = Sweep::new(first.design(bias), monitor);
-        // Costs are mostly the same from one row to the next.
-        let mut last: Option<RowState<T::Row<L>>> = None;
-        let row = |(i, &cost): (usize, &f64)| {
-            let new = || {
-                let constants = RowConstants { cost, squared_norm: f64::NAN };
-                RowState { variables: T::Row::first(loss, cost), constants, positive: 0 }
-            };
-            let same = last.take().filter(|last| last.constants.cost == cost).unwrap_or_else(new);
-            last = Some(same.clone());
-            let bit = |(l, problem): (usize, &Problem<'_>)| u8::from(problem.y[i] > 0.0) << l;
-            RowState { positive: problems.iter().enumerate().map(bit).sum(), ..same }
+        let rows = first_rows(problems, loss, starts);
+        let mut descent = Self {
+            problems,
+            loss,
+            sweep: Sweep::new(first.design(bias), monitor),
+            is_proved: options.is_proved,
+            monitor,
+            random: active::random(params.seed, 0),
+            lanes: Vec::with_capacity(L),
+            done: problems.iter().map(|_| None).collect(),
+            active: memory::filled(u8::MAX, rows.len()),
+            bounds: [[f64::INFINITY; L], [f64::NEG_INFINITY; L]],
+            order: ActiveSet::all(rows.len()),
+            rows,
+            w: Block::zeros(first.rows.n_cols() + usize::from(bias != 0.0)),
         };
-        let rows: Vec<RowState<T::Row<L>>> = first.cost.iter().enumerate().map(row).collect_large();
-        let (mut w, mut signed) = (Block::zeros(sweep.design.n_cols()), Block::zeros(rows.len()));
-        for (signed, row) in signed.iter_mut().zip(&rows) {
+        let passes = descent.begin_weights(starts);
+        for (class, problem) in problems.iter().enumerate() {
+            let start = starts.get(class).filter(|_| problem.intercept == Intercept::Free);
+            let offset = start.and_then(|start| start.w.as_ref()).map_or(0.0, |(_, b)| *b);
+            let mut ledger = Ledger::new(problem, bias, offset);
+            if starts.get(class).is_some_and(|start| start.consistent_weights().is_some()) {
+                ledger.drift = None;
+            }
+            let estimate = ledger.begin(loss, &descent.w.lane(class), &descent.alpha(class));
+            let course = DescentCourse::new(params, options, estimate);
+            descent.lanes.push(Some(Open { class, ledger, course, passes: passes[class] }));
+        }
+        monitor.poll()?;
+        Ok(descent)
+    }
+
+    /// `sum_i y_i a_i x_i` of every class, read off its start where that is consistent; how often each reads
+    /// the data for it.
+    fn begin_weights(&mut self, starts: &[Start]) -> [f64; L] {
+        let mut signed = Block::<L>::zeros(self.rows.len());
+        for (signed, row) in signed.iter_mut().zip(&self.rows) {
             *signed = row.labels();
             signed.iter_mut().zip(row.variables.alpha()).for_each(|(signed, a)| *signed *= a);
         }
-        let mut begun = 0.0;
-        if signed.as_flattened().iter().any(|a| *a != 0.0) {
-            sweep.weighted_sums(&signed, &mut w);
-            begun = 1.0;
+        let known = |l: usize| starts.get(l).and_then(Start::consistent_weights);
+        let is_read: [bool; L] = std::array::from_fn(|l| {
+            l < self.problems.len() && known(l).is_none() && signed.iter().any(|signed| signed[l] != 0.0)
+        });
+        if is_read.contains(&true) {
+            self.sweep.weighted_sums(&signed, &mut self.w);
         }
-        monitor.poll()?;
-        let (active, order) = (memory::filled(u8::MAX, rows.len()), ActiveSet::all(rows.len()));
-        let bounds = [[f64::INFINITY; L], [f64::NEG_INFINITY; L]];
-        Ok(Self { problems, loss, sweep, monitor, rows, active, bounds, order, w, begun })
-    }
-
-    /// The beginning of one class.
-    fn lane(&self, l: usize, params: &'a Params, options: DualOptions<'a>) -> Lane<'a> {
-        let mut ledger = Ledger::new(&self.problems[l], self.sweep.design.bias, 0.0);
-        let estimate = ledger.begin(self.loss, &self.w.lane(l), &self.alpha(l));
-        let course = DescentCourse::new(params, options, estimate);
-        Lane::Open(Open { ledger, course, passes: self.begun })
+        let n_cols = self.problems[0].rows.n_cols();
+        for l in 0..starts.len() {
+            let Some(w) = known(l) else { continue };
+            self.w.iter_mut().zip(w).for_each(|(here, w)| here[l] = *w);
+            for last in &mut self.w[n_cols..] {
+                last[l] = self.sweep.design.bias * sum(signed.len(), |i| [signed[i][l]])[0];
+            }
+        }
+        is_read.map(|is_read| f64::from(u8::from(is_read)))
     }
 
     fn alpha(&self, l: usize) -> Vec<f64> {
         self.rows.iter().map(|row| row.variables.alpha()[l]).collect_large()
     }
 
-    /// Visits every row that not all classes shrink once.
-    fn epoch(&mut self, lanes: &mut [Lane<'_>], random: &mut Random) -> Result<()> {
-        self.order.shuffle(random);
-        let (mut offset, mut open) = ([0.0; L], 0);
-        for (l, lane) in lanes.iter().enumerate() {
-            if let Lane::Open(lane) = lane {
-                offset[l] = lane.ledger.offset;
-                open |= 1 << l;
+    /// Classes that go on, and their lanes.
+    fn open(&self) -> impl Iterator<Item = (usize, &Open<'a>)> {
+        self.lanes.iter().enumerate().filter_map(|(l, lane)| Some((l, lane.as_ref()?)))
+    }
+
+    /// Visits rows until at most so many classes go on; returns how many.
+    fn run_to(&mut self, most: usize) -> Result<usize> {
+        while self.open().count() > most {
+            self.epoch()?;
+            if self.open().any(|(_, lane)| lane.course.is_due()) {
+                self.check()?;
             }
+        }
+        Ok(self.open().count())
+    }
+
+    fn answers(self) -> Vec<Solution> {
+        self.done.into_iter().flatten().collect()
+    }
+
+    /// The same in `N` lanes, where no more classes go on.
+    fn narrowed<const N: usize>(self) -> ClassDescent<'a, 'p, T, N> {
+        let from: Vec<usize> = self.open().map(|(l, _)| l).collect();
+        let from: [usize; N] = std::array::from_fn(|l| from.get(l).copied().unwrap_or(0));
+        let bits = |bits: u8| (0..N).map(|l| (bits >> from[l] & 1) << l).sum::<u8>();
+        let row = |row: &RowState<T::Row<L>>| RowState {
+            variables: row.variables.lanes(from),
+            constants: row.constants,
+            positive: bits(row.positive),
+        };
+        let mut w = Block::zeros(self.w.len());
+        w.iter_mut().zip(self.w.iter()).for_each(|(to, w)| *to = from.map(|l| w[l]));
+        ClassDescent {
+            rows: self.rows.iter().map(row).collect_large(),
+            active: self.active.iter().map(|active| bits(*active)).collect_large(),
+            bounds: self.bounds.map(|bounds| from.map(|l| bounds[l])),
+            sweep: Sweep::new(self.sweep.design, self.monitor),
+            w,
+            problems: self.problems,
+            loss: self.loss,
+            is_proved: self.is_proved,
+            monitor: self.monitor,
+            random: self.random,
+            lanes: self.lanes.into_iter().filter(Option::is_some).collect(),
+            done: self.done,
+            order: self.order,
+        }
+    }
+
+    /// Visits every row that not all classes shrink once.
+    fn epoch(&mut self) -> Result<()> {
+        self.order.shuffle(&mut self.random);
+        let (mut offset, mut open) = ([0.0; L], 0);
+        for (l, lane) in self.open() {
+            offset[l] = lane.ledger.offset;
+            open |= 1 << l;
         }
         let Self { loss, sweep, monitor, rows, active, bounds, order, w, .. } = self;
         let mut visited = [0; L];
@@ -193,8 +279,8 @@ impl<'a, 'p, T: DualLoss, const L: usize> ClassDescent<'a, 'p, T, L> {
             Visits { loss: *loss, rows, active, open, list: &list, w, offset, bounds, monitor: *monitor };
         let epochs = sweep.design.visit(Wide(visits))?;
         let n_rows = self.rows.len();
-        for (l, lane) in lanes.iter_mut().enumerate() {
-            let Lane::Open(lane) = lane else { continue };
+        for (l, lane) in self.lanes.iter_mut().enumerate() {
+            let Some(lane) = lane else { continue };
             let (largest, smallest) = (epochs.largest[l], epochs.smallest[l]);
             let [most, least] = bounds_after(largest, smallest);
             (self.bounds[0][l], self.bounds[1][l]) = (most, least);
@@ -207,27 +293,22 @@ impl<'a, 'p, T: DualLoss, const L: usize> ClassDescent<'a, 'p, T, L> {
     }
 
     /// The gaps of the classes that are due, and their answers where they end; brings shrunk rows back.
-    fn check(&mut self, lanes: Vec<Lane<'a>>, is_proved: bool) -> Result<Vec<Lane<'a>>> {
+    fn check(&mut self) -> Result<()> {
         let mut z = Block::zeros(self.rows.len());
         self.sweep.decisions(&self.w, &mut z);
         self.monitor.poll()?;
-        let of_lane = |(l, lane): (usize, Lane<'a>)| match lane {
-            Lane::Open(lane) if lane.course.is_due() => self.check_lane(l, lane, &z, is_proved),
-            lane => Ok(lane),
-        };
-        lanes.into_iter().enumerate().map(of_lane).collect()
+        for l in 0..self.lanes.len() {
+            if let Some(lane) = self.lanes[l].take_if(|lane| lane.course.is_due()) {
+                self.lanes[l] = self.check_lane(l, lane, &z)?;
+            }
+        }
+        Ok(())
     }
 
-    /// That of one class with these decision values.
-    fn check_lane(
-        &mut self,
-        l: usize,
-        mut lane: Open<'a>,
-        z: &[[f64; L]],
-        is_proved: bool,
-    ) -> Result<Lane<'a>> {
+    /// That of one class with these decision values; none is left where it ends.
+    fn check_lane(&mut self, l: usize, mut lane: Open<'a>, z: &[[f64; L]]) -> Result<Option<Open<'a>>> {
         lane.passes += 1.0;
-        let (y, offset) = (self.problems[l].y, lane.ledger.offset);
+        let (y, offset) = (self.problems[lane.class].y, lane.ledger.offset);
         let margins: Vec<f64> = z.iter().zip(y).map(|(z, y)| y * z[l]).collect_large();
         let shifted: Vec<f64> = margins.iter().zip(y).map(|(m, y)| m + y * offset).collect_large();
         let (w, alpha) = (self.w.lane(l), self.alpha(l));
@@ -240,13 +321,13 @@ impl<'a, 'p, T: DualLoss, const L: usize> ClassDescent<'a, 'p, T, L> {
                 let is_in = row.variables.is_visited(self.loss, row.constants.cost, l, *margin, &self.bounds);
                 *active = *active & !(1 << l) | u8::from(is_in) << l;
             }
-            return Ok(Lane::Open(lane));
+            return Ok(Some(lane));
         };
         let b = check.intercept;
-        let evidence = if is_proved { lane.ledger.evidence(check, &w, &alpha) } else { None };
+        let evidence = if self.is_proved { lane.ledger.evidence(check, &w, &alpha) } else { None };
         let (w, intercept, is_consistent) = lane.ledger.answer(w, b);
         let (n_iter, passes, solver) = (iteration, lane.passes, SolverKind::DualCd);
-        Ok(Lane::Done(Solution {
+        self.done[lane.class] = Some(Solution {
             w,
             intercept,
             alpha,
@@ -257,8 +338,36 @@ impl<'a, 'p, T: DualLoss, const L: usize> ClassDescent<'a, 'p, T, L> {
             solver,
             is_consistent,
             evidence,
-        }))
+        });
+        Ok(None)
     }
+}
+
+/// The rows at the beginning.
+fn first_rows<T: DualLoss, const L: usize>(
+    problems: &[Problem<'_>],
+    loss: T,
+    starts: &[Start],
+) -> Vec<RowState<T::Row<L>>> {
+    // Costs are mostly the same from one row to the next.
+    let mut last: Option<RowState<T::Row<L>>> = None;
+    let row = |(i, &cost): (usize, &f64)| {
+        let new = || {
+            let constants = RowConstants { cost, squared_norm: f64::NAN };
+            RowState { variables: T::Row::first(loss, cost), constants, positive: 0 }
+        };
+        let same = last.take().filter(|last| last.constants.cost == cost).unwrap_or_else(new);
+        last = Some(same.clone());
+        let bit = |(l, problem): (usize, &Problem<'_>)| u8::from(problem.y[i] > 0.0) << l;
+        RowState { positive: problems.iter().enumerate().map(bit).sum(), ..same }
+    };
+    let mut rows: Vec<_> = problems[0].cost.iter().enumerate().map(row).collect_large();
+    for (l, alpha) in starts.iter().enumerate().filter_map(|(l, start)| Some((l, start.alpha.as_ref()?))) {
+        for (row, alpha) in rows.iter_mut().zip(alpha) {
+            row.variables.start_at(loss, row.constants.cost, l, *alpha);
+        }
+    }
+    rows
 }
 
 /// The visits of an epoch.
@@ -343,18 +452,24 @@ mod tests {
         labels.iter().map(|y| Problem { y, ..*like }).collect()
     }
 
+    fn assert_same(one: &Solution, other: &Solution) {
+        assert_eq!((&one.w, &one.alpha), (&other.w, &other.alpha));
+        assert_eq!((one.intercept, one.n_iter), (other.intercept, other.n_iter));
+        assert_eq!((one.passes, one.is_consistent), (other.passes, other.is_consistent));
+    }
+
     /// Every class is as good as by itself, as a proof says, and has the same bits in groups of any size.
     fn check<T: DualLoss>(like: &Problem<'_>, loss: (T, LossKind), k: usize, params: &Params) {
         let labels = labels(like.y.len(), k);
         let problems = problems(like, &labels);
-        let mut found = solve::<T, 8>(&problems, loss.0, params, OPTIONS, &Silent).unwrap();
+        let mut found = solve(&problems, loss.0, params, OPTIONS, &[], &Silent).unwrap();
         for (l, solution) in found.iter().enumerate() {
-            let of_two = solve::<T, 2>(&problems[l..=l], loss.0, params, OPTIONS, &Silent).unwrap();
-            assert_eq!((&solution.w, &solution.alpha), (&of_two[0].w, &of_two[0].alpha));
-            assert_eq!((solution.n_iter, solution.passes), (of_two[0].n_iter, of_two[0].passes));
+            let alone = solve(&problems[l..=l], loss.0, params, OPTIONS, &[], &Silent).unwrap();
+            assert_same(solution, &alone[0]);
         }
-        let of_four = solve::<T, 4>(&problems[..k.min(4)], loss.0, params, OPTIONS, &Silent).unwrap();
-        assert!(found.iter().zip(&of_four).all(|(a, b)| a.w == b.w && a.intercept == b.intercept));
+        let of_four = solve(&problems[..k.min(4)], loss.0, params, OPTIONS, &[], &Silent).unwrap();
+        found.iter().zip(&of_four).for_each(|(a, b)| assert_same(a, b));
+        check_starts(&problems, loss.0, &found, params);
         certify_classes(&problems, loss.1, &mut found, params.tol, &Silent).unwrap();
         for (problem, solution) in problems.iter().zip(&found) {
             let method = loss.0.method(problem.y, problem.cost);
@@ -367,6 +482,34 @@ mod tests {
                 "{one:?} {other:?}"
             );
         }
+    }
+
+    /// From starts of every kind, too: none, one whose weights are those of its dual variables, and one whose
+    /// weights are not. A start at the end of a fit is an end itself.
+    fn check_starts<T: DualLoss>(problems: &[Problem<'_>], loss: T, ends: &[Solution], params: &Params) {
+        let early = Params { tol: 1e-1, ..*params };
+        let early = solve(problems, loss, &early, OPTIONS, &[], &Silent).unwrap();
+        let start = |(l, solution): (usize, &Solution)| match l % 3 {
+            0 => Start::default(),
+            kind => Start {
+                w: Some((solution.w.clone(), solution.intercept)),
+                alpha: Some(solution.alpha.clone()),
+                is_consistent: solution.is_consistent && kind == 1,
+            },
+        };
+        let starts: Vec<Start> = early.iter().enumerate().map(start).collect();
+        let found = solve(problems, loss, params, OPTIONS, &starts, &Silent).unwrap();
+        for (l, solution) in found.iter().enumerate() {
+            let alone = solve(&problems[l..=l], loss, params, OPTIONS, &starts[l..=l], &Silent).unwrap();
+            assert_same(solution, &alone[0]);
+            let (value, expected) = (solution.certificate.primal, ends[l].certificate.primal);
+            assert_eq!(solution.status, Status::Converged);
+            assert!((value - expected).abs() <= 2.0 * params.tol * expected, "{value} {expected}");
+        }
+        assert_same(&found[0], &ends[0]);
+        let again: Vec<Start> = ends.iter().map(|solution| start((1, solution))).collect();
+        let again = solve(problems, loss, params, OPTIONS, &again, &Silent).unwrap();
+        assert!(again.iter().zip(ends).all(|(again, end)| again.n_iter <= end.n_iter));
     }
 
     proptest! {
@@ -419,12 +562,12 @@ mod tests {
         let labels = labels(400, 6);
         let problems = problems(&like, &labels);
         let one = Params { tol: 1e-9, max_iter: 1, ..Params::default() };
-        let found = solve::<_, 8>(&problems, SquaredHinge, &one, OPTIONS, &Silent).unwrap();
+        let found = solve(&problems, SquaredHinge, &one, OPTIONS, &[], &Silent).unwrap();
         assert!(found.iter().all(|s| s.status == Status::MaxIter && s.n_iter == 1));
         let is_slow = |_: f64, _: f64| true;
         let options = DualOptions { is_slow: Some(&is_slow), ..OPTIONS };
         let many = Params { tol: 1e-12, max_iter: 1000, ..Params::default() };
-        let found = solve::<_, 8>(&problems, Hinge, &many, options, &Silent).unwrap();
+        let found = solve(&problems, Hinge, &many, options, &[], &Silent).unwrap();
         assert!(found.iter().all(|s| s.status == Status::Stalled), "{found:?}");
     }
 
@@ -444,9 +587,9 @@ mod tests {
         let labels = labels(5000, 3);
         let problems = problems(&like, &labels);
         let params = Params { tol: 1e-4, ..Params::default() };
-        let stopped = solve::<_, 4>(&problems, Hinge, &params, OPTIONS, &Cancelled);
+        let stopped = solve(&problems, Hinge, &params, OPTIONS, &[], &Cancelled);
         assert!(matches!(stopped, Err(Error::Cancelled)));
-        let fit = || solve::<_, 4>(&problems, Logistic, &params, OPTIONS, &Silent).unwrap();
+        let fit = || solve(&problems, Logistic, &params, OPTIONS, &[], &Silent).unwrap();
         let (one, two) = (parallel::alone(fit), fit());
         assert!(one.iter().zip(&two).all(|(a, b)| a.w == b.w && a.alpha == b.alpha));
     }

@@ -125,6 +125,13 @@ fn first_logit(cost: f64) -> f64 {
     (a / (cost - a)).ln()
 }
 
+/// The logit of a start. NaN (outside the box) and infinities (on its border) go to the nearest that is
+/// representable inside.
+fn logit_at(a: f64, cost: f64) -> f64 {
+    let logit = (a / (cost - a)).ln();
+    if logit.is_nan() { MAX_LOGIT } else { logit.clamp(-20.0 * MAX_LOGIT, MAX_LOGIT) }
+}
+
 /// State of the descent.
 pub struct LogisticCd {
     rows: Vec<Row>,
@@ -162,9 +169,7 @@ impl Method for LogisticCd {
 
     fn start_at(&mut self, alpha: &[f64]) {
         for (row, a) in self.rows.iter_mut().zip(alpha) {
-            let logit = (a / (row.cost - a)).ln();
-            // NaN (outside the box) and infinities (on its border) go to the nearest representable inside.
-            row.set_logit(if logit.is_nan() { MAX_LOGIT } else { logit.clamp(-20.0 * MAX_LOGIT, MAX_LOGIT) });
+            row.set_logit(logit_at(*a, row.cost));
         }
     }
 
@@ -212,6 +217,15 @@ impl<const L: usize> ClassRow<Logistic, L> for LogisticRow<L> {
     fn first(_: Logistic, cost: f64) -> Self {
         let logit = first_logit(cost);
         Self { point: [[logit; L], [cost * sigmoid(logit); L]] }
+    }
+
+    fn start_at(&mut self, _: Logistic, cost: f64, l: usize, alpha: f64) {
+        let logit = logit_at(alpha, cost);
+        (self.point[0][l], self.point[1][l]) = (logit, cost * sigmoid(logit));
+    }
+
+    fn lanes<const N: usize>(&self, from: [usize; N]) -> LogisticRow<N> {
+        LogisticRow { point: self.point.map(|lanes| from.map(|l| lanes[l])) }
     }
 
     fn alpha(&self) -> &[f64; L] {

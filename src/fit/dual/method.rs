@@ -1,5 +1,6 @@
 //! What coordinate descent on one kind of dual problem consists of.
 
+use super::DualLoss;
 use super::active::ActiveSet;
 use crate::loss::Loss;
 use crate::matrix::Rows;
@@ -93,9 +94,13 @@ pub struct RowConstants {
 
 /// The variables of a row in several problems with the same rows and costs, and the step of [`Method`] on all
 /// of them at once.
-pub trait ClassRow<T, const L: usize>: Clone + Send + Sync {
+pub trait ClassRow<T: DualLoss, const L: usize>: Clone + Send + Sync {
     /// Where the descent starts by itself.
     fn first(loss: T, cost: f64) -> Self;
+    /// Takes over a start of problem `l`, moved into the box where it is outside.
+    fn start_at(&mut self, loss: T, cost: f64, l: usize, alpha: f64);
+    /// The variables in these problems.
+    fn lanes<const N: usize>(&self, from: [usize; N]) -> T::Row<N>;
     /// The dual variables.
     fn alpha(&self) -> &[f64; L];
     /// One step in the problems of which the bit is set in `active`, at these margins; by how much each

@@ -291,7 +291,7 @@ impl<'a, M: Method> Descent<'a, M> {
         let (y, design) = (self.ledger.problem.y, self.sweep.design);
         let mut signed = self.alpha();
         signed.iter_mut().zip(y).for_each(|(a, y)| *a *= y);
-        if let (true, Some((w, _))) = (start.is_consistent, &start.w) {
+        if let Some(w) = start.consistent_weights() {
             let mut w = memory::copy(w);
             self.ledger.drift = None;
             if design.bias != 0.0 {

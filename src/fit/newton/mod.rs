@@ -258,6 +258,14 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
         Ok(())
     }
 
+    /// Takes over weights and the intercept of a lane; the decision values are the caller's affair.
+    pub fn start_lane(&mut self, l: usize, w: &[f64], b: f64) {
+        self.w.iter_mut().zip(w).for_each(|(here, w)| here[l] = *w);
+        if self.bias != 0.0 {
+            self.w[w.len()][l] = b / self.bias;
+        }
+    }
+
     /// Height of the constant column.
     pub fn bias(&self) -> f64 {
         self.bias

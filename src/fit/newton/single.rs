@@ -334,10 +334,7 @@ impl<R: Passes<1>> Newton<'_, R, 1> {
     /// Those of [`Newton::refresh`].
     pub fn start_at(&mut self, start: &Start) -> Result<()> {
         if let Some((w, b)) = &start.w {
-            self.w.as_flattened_mut()[..w.len()].copy_from_slice(w);
-            if self.bias() != 0.0 {
-                self.w[w.len()] = [b / self.bias()];
-            }
+            self.start_lane(0, w, *b);
             self.refresh()?;
         }
         Ok(())
