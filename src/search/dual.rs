@@ -3,9 +3,9 @@
 //! Lanes are independent tasks ([`LaneRoute`]). Each keeps its dual variables and their weights, and
 //! starts the next `C` from both, scaled (Chu15, eq. 14).
 //!
-//! A solution that stays accepted at the next `C` is kept as it is, see [`super::lane`]. The others of a fold
-//! descend at once where classes are many ([`crate::fit::dual::classes`]): what a lane does depends on nothing
-//! of the other classes, and so not on which of them are accepted.
+//! A solution that stays accepted at the next `C` is kept as it is, see [`super::lane`]. The others of a
+//! fold descend at once where classes are many ([`crate::fit::dual::classes`]): what a lane does depends on
+//! nothing of the other classes, and so not on which of them are accepted.
 //!
 //! **From descent to Newton.** With [`SolverKind::Auto`] a lane descends, and where that is slow Newton takes
 //! over for all values that follow: the larger `C`, the slower the descent. Searches with the hinge, five

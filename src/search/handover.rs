@@ -3,8 +3,8 @@
 //!
 //! From solution to solution descent takes one or two epochs at small `C` and the more the larger it is,
 //! while Newton's steps grow hardly dearer. So all lanes go over, once and for all, after a value at which
-//! they read their rows [`SLOW_DESCENTS`] times on average. Newton starts from the weights they have, and ends
-//! by its own rule ([`super::primal`]), which is Chu15's.
+//! they read their rows [`SLOW_DESCENTS`] times on average. Newton starts from the weights they have, and
+//! ends by its own rule ([`super::primal`]), which is Chu15's and asks for less at the largest `C`.
 //!
 //! One of Newton's groups is in memory at a time: for each lane weights and decision values are kept between
 //! steps, as many numbers as in the descent, and what else a group consists of is made anew, by one reading

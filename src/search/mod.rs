@@ -8,9 +8,10 @@
 //!   value from the right state, or replays the step from a journal;
 //! * [`plan`]: which values of `C` in which order, and the reasons to end;
 //! * [`Route`]: how all lanes move to a value: [`primal`] (Newton to a gradient norm, [`terms`] its
-//!   objective), [`dual`] (fits to a duality gap), [`handover`] (these, then Newton), [`penalised`] (the same with another penalty than the
-//!   square, for all classes in one fit [`penalised_softmax`]), [`crammer_singer`] or [`multinomial`] (the
-//!   same with all classes in one fit); over a store, [`crate::blocks::route`];
+//!   objective), [`dual`] (fits to a duality gap), [`handover`] (these, then Newton), [`penalised`] (as
+//!   [`dual`] with another penalty than the square, for all classes in one fit [`penalised_softmax`]),
+//!   [`crammer_singer`] or [`multinomial`] (the same with all classes in one fit); over a store,
+//!   [`crate::blocks::route`];
 //! * [`lane`]: what lanes of all but the first share; [`saturation`]: how a search over separable data ends
 //!   exactly;
 //! * [`folds`]: the checked splits;

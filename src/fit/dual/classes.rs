@@ -43,8 +43,8 @@ use crate::{Result, memory};
 /// Visits between two polls of the cancel flag.
 const POLL_STEPS: usize = 1024;
 
-/// Solves at most [`CLASS_LANES`] problems of the same rows and costs, each to the relative duality gap `params.tol`
-/// and from its own of the `starts`, of which there may be none.
+/// Solves at most [`CLASS_LANES`] problems of the same rows and costs, each to the relative duality gap
+/// `params.tol` and from its own of the `starts`, of which there may be none.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`] and [`crate::Error::Overflow`].
