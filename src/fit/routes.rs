@@ -190,7 +190,9 @@ pub const HARD_HINGE: f64 = 250_000.0;
 /// The same with a free intercept, which costs dual descent more epochs.
 pub const HARD_HINGE_FREE: f64 = 30_000.0;
 /// Readings of its rows by a lane of a search with a smooth loss and many columns, on average over the lanes,
-/// above which all of them go on with Newton ([`crate::search::handover`]).
+/// above which all of them go on with Newton ([`crate::search::handover`]). 20news, squared hinge, 100 lanes,
+/// two threads, seconds at C by descent, its readings a lane, and by Newton: 2 0.76, 8.5, 1.28; 4 1.1, 11,
+/// 1.5; 8 1.4, 15, 0.9; 32 4.3, 36, 1.7; 128 13, 84, 2.3.
 pub const SLOW_DESCENTS: f64 = 12.0;
 /// Visits of all rows that a fit of a search with the hinge takes, from the solution at the `C` before, above
 /// which the next one begins with the sequence where [`HARD_HINGE`] says so. Seconds of searches over five
