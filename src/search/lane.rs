@@ -270,13 +270,16 @@ impl<'a, F: LaneFits> LaneRoute<'a, F> {
     }
 }
 
+/// A lane and its number.
+type Numbered<'l, T> = (usize, &'l mut SearchLane<T>);
+
 /// What a lane did, and its decision values, if they are new.
 type Moved = (Done, Option<Vec<f64>>);
 
 /// Moves one lane to `c`.
 fn advance<F: LaneFits>(
     fits: &F,
-    (number, lane): (usize, &mut SearchLane<F::Kept>),
+    (number, lane): Numbered<'_, F::Kept>,
     c: f64,
     monitor: &dyn Monitor,
 ) -> Result<Moved> {
@@ -293,7 +296,7 @@ fn advance<F: LaneFits>(
 /// Moves the lanes of a group to `c`.
 fn advance_at_once<F: LaneFits>(
     fits: &F,
-    group: &mut [(usize, &mut SearchLane<F::Kept>)],
+    group: &mut [Numbered<'_, F::Kept>],
     c: f64,
     monitor: &dyn Monitor,
 ) -> Result<Vec<Moved>> {
@@ -319,7 +322,7 @@ impl<F: LaneFits> Route for LaneRoute<'_, F> {
         for (task, group) in groups.iter().enumerate() {
             group.iter().for_each(|&lane| task_of[lane] = Some(task));
         }
-        let mut tasks: Vec<Vec<(usize, &mut SearchLane<F::Kept>)>> =
+        let mut tasks: Vec<Vec<Numbered<'_, F::Kept>>> =
             groups.iter().map(|group| Vec::with_capacity(group.len())).collect();
         for (lane, task) in self.lanes.iter_mut().enumerate().zip(task_of) {
             match task {
@@ -327,7 +330,7 @@ impl<F: LaneFits> Route for LaneRoute<'_, F> {
                 None => tasks.push(vec![lane]),
             }
         }
-        let run = |task: usize, lanes: &mut Vec<(usize, &mut SearchLane<F::Kept>)>| {
+        let run = |task: usize, lanes: &mut Vec<Numbered<'_, F::Kept>>| {
             let moved = if task < groups.len() {
                 advance_at_once(fits, lanes, c, &watch)?
             } else {
