@@ -411,7 +411,8 @@ fn attempt<'a>(
     }
     // Most descents end before anybody has to know.
     let is_impatient = LazyCell::new(|| is_impatient(problem, loss));
-    let is_slow = |done, left| is_out_of_patience(done, left, || most_growth.is_none() && *is_impatient);
+    let is_slow =
+        |done, left| is_out_of_patience(problem, done, left, || most_growth.is_none() && *is_impatient);
     let is_slow = is_auto.then_some(&is_slow as &dyn Fn(f64, f64) -> bool);
     let order = EpochOrder::of(solver);
     let options = DualOptions { order, is_slow, most_growth, is_proved: aim == Aim::Proof };
@@ -431,7 +432,7 @@ fn attempt_classes<'a>(
     monitor: &'a dyn Monitor,
 ) -> Result<Vec<Solution>> {
     let is_impatient = LazyCell::new(|| is_impatient(&problems[0], loss));
-    let is_slow = |done: f64, left: f64| is_out_of_patience(done, left, || *is_impatient);
+    let is_slow = |done: f64, left: f64| is_out_of_patience(&problems[0], done, left, || *is_impatient);
     let is_slow = (params.solver == SolverKind::Auto).then_some(&is_slow as &dyn Fn(f64, f64) -> bool);
     let is_proved = aim == Aim::Proof;
     let options = DualOptions { order: EpochOrder::Shrinking, is_slow, most_growth: None, is_proved };
@@ -442,9 +443,16 @@ fn attempt_classes<'a>(
 }
 
 /// Whether [`SolverKind::Auto`] gives a descent up after so many visits of all rows, if the gap may need so
-/// many more.
-fn is_out_of_patience(done: f64, left: f64, is_impatient: impl Fn() -> bool) -> bool {
-    PATIENCE_DIRECT.is_over(done, left) && (PATIENCE.is_over(done, left) || is_impatient())
+/// many more. Not where columns are more than rows, unless Newton suits the shape: the dual is the smaller
+/// problem, and descent ends. Three classes of 20news and the others as one, squared hinge, free intercept,
+/// two threads, C = 1024, 1e-2 and 1e-4: 17.6 and 31 s by Newton after [`PATIENCE`], 2.2 and 3.0 by descent
+/// to the end, 490 visits at most.
+fn is_out_of_patience(problem: &Problem<'_>, done: f64, left: f64, is_impatient: impl Fn() -> bool) -> bool {
+    let is_wide = || {
+        let design = problem.design(0.0);
+        design.n_cols() > design.n_rows()
+    };
+    PATIENCE_DIRECT.is_over(done, left) && (is_impatient() || (PATIENCE.is_over(done, left) && !is_wide()))
 }
 
 /// The solution of a descent, or, where it was given up, Newton's from there.
