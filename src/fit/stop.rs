@@ -18,6 +18,23 @@ const MAX_IDLE: usize = 8;
 /// model was wrong by: where steps are judged by all that they were to gain, searches on hashed text take 1.1
 /// times the products.
 const LEFT: f64 = 0.25;
+/// Steps for the height alone that a minimisation takes at most, each of few products. `select_C` on 10,000
+/// rows of mnist, ten classes one against the rest, up to C = 1024: passes, by how much the objectives of all
+/// lanes together are above those of the last line at C = 1, 8, 64 and 1024, and accuracies at 8 and 256:
+///
+/// ```text
+///                  squared hinge                            logistic
+/// 1                1,998  0.27 1.6 2.8 3.9 % .8635 .8502    3,361  0.00 0.16 0.28 0.46 % .8831 .8607
+/// 3                2,448  0.02 0.3 0.5 1.6   .8603 .8449    4,683  0.00 0.00 0.04 0.10   .8838 .8608
+/// any number       3,567  0.02 0.1 0.5 1.1   .8606 .8459
+/// any, to the end  6,118                     .8610 .8458    6,777                        .8838 .8612
+/// ```
+///
+/// The best accuracies, at C = 2^-5 and 0.5, are the same with all; 20news takes 1.3 times as long with three
+/// steps as with one (squared hinge; 1.1 with the logistic loss), objectives at C = 1024 are 0.2 % instead of
+/// 6 % above those of any number of steps. Searches on a9a, w8a, covtype, ijcnn1, madelon, flights and imdb
+/// take the same steps.
+const HEIGHT_STEPS: usize = 3;
 /// Below this relative change of the objective, rounding decides.
 pub const ROUNDING: f64 = 1e-13;
 
@@ -115,6 +132,8 @@ pub struct LaneProgress {
     foretold: f64,
     /// It is the last one for a height that counts.
     pub is_last: bool,
+    /// Steps for the height alone so far.
+    height_steps: usize,
     /// What may be left to gain: half the squared gradient at most, as no eigenvalue of its matrix is below
     /// 1.
     left: f64,
@@ -136,6 +155,7 @@ impl LaneProgress {
             is_near: false,
             foretold: f64::INFINITY,
             is_last: false,
+            height_steps: 0,
             left: f64::INFINITY,
         }
     }
@@ -150,19 +170,21 @@ impl LaneProgress {
         self.first_norm.get_or_insert(squared_gradient.sqrt());
     }
 
-    /// Takes note of what a step is to gain. Where the gradient is small enough and that is little, or the
-    /// step is for the height alone, as the gradients of all lanes are small, it is the last: the lane need
-    /// not be judged again by the gradient, which may grow while the objective falls.
+    /// Takes note of what a step is to gain. Where the gradient is small enough and that is little, it is the
+    /// last; and so is the last of [`HEIGHT_STEPS`] for the height alone, as the gradients of all lanes are
+    /// small. A lane that has come to these is not judged again by the gradient, which may grow while the
+    /// objective falls.
     pub fn foresee<const L: usize>(&mut self, stop: &NewtonStop<L>, gain: f64, are_near: bool) {
         self.foretold = gain;
-        let height = stop.height(self.report.certificate.primal);
-        self.is_last = self.is_near && height.is_some_and(|height| are_near || gain <= height);
+        let Some(height) = stop.height(self.report.certificate.primal) else { return };
+        self.height_steps += usize::from(are_near);
+        self.is_last = self.is_near && (gain <= height || self.height_steps >= HEIGHT_STEPS);
     }
 
     /// Ends the lane if it is done, makes no progress, or is out of steps.
     pub fn settle<const L: usize>(&mut self, stop: &NewtonStop<L>, lane: usize, max_steps: usize) {
         let (value, squared) = (self.report.certificate.primal, self.report.squared_gradient);
-        self.is_near = stop.accuracy(&self.report) <= stop.limit(lane);
+        self.is_near = self.height_steps > 0 || stop.accuracy(&self.report) <= stop.limit(lane);
         let is_low = stop.height(value).is_none_or(|height| self.left <= height);
         let is_done = self.is_last || (self.is_near && is_low && !std::mem::take(&mut self.must_step));
         let is_better = squared < self.best || value < self.lowest * (1.0 - ROUNDING);
@@ -186,5 +208,40 @@ impl LaneProgress {
     pub fn relative_gradient(&self) -> f64 {
         let first = self.first_norm.unwrap_or(0.0);
         if first > 0.0 { self.report.squared_gradient.sqrt() / first } else { 1.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STOP: NewtonStop<1> = NewtonStop::Gradient { norm: [100.0], excess: Some(0.01) };
+
+    /// A lane whose steps are all to gain so much of an objective of 100; the number of them for the height.
+    /// From the first one on its gradient is larger than what it is to be.
+    fn height_steps(stop: &NewtonStop<1>, gain: f64) -> usize {
+        let certificate = Certificate { primal: 0.0, dual: 0.0 };
+        let report = LaneReport { status: Status::Stalled, steps: 0, certificate, squared_gradient: 0.0 };
+        let mut lane = LaneProgress::new(report);
+        let mut squared = 2500.0;
+        for steps in 0..20 {
+            lane.observe(100.0, squared, squared);
+            lane.settle(stop, 0, 1000);
+            if !lane.is_running {
+                assert_eq!(lane.report.status, Status::Converged);
+                return steps;
+            }
+            lane.foresee(stop, gain, lane.is_near);
+            squared = 40_000.0;
+        }
+        panic!("no end");
+    }
+
+    #[test]
+    fn a_lane_ends_where_a_step_is_to_gain_little_or_after_some_for_the_height() {
+        assert_eq!(height_steps(&STOP, 0.9), 1);
+        assert_eq!(height_steps(&STOP, 5.0), HEIGHT_STEPS);
+        let by_gradient = NewtonStop::Gradient { norm: [100.0], excess: None };
+        assert_eq!(height_steps(&by_gradient, 5.0), 0);
     }
 }

@@ -50,9 +50,8 @@ impl<'a> Handover<'a> {
     fn newton(&self, weights: &[(&[f64], f64)]) -> Result<Way<'a>> {
         let setup = self.setup;
         let facts = LaneFacts::of(setup);
-        let group = |lanes: Range<usize>| {
-            let start = weights.get(lanes.clone()).unwrap_or_default();
-            Ok(Box::new(Asleep::new(setup, facts.clone(), lanes, start)?) as Box<dyn Group + 'a>)
+        let group = |part: Range<usize>| {
+            Ok(Box::new(Asleep::new(setup, facts.clone(), part, weights)?) as Box<dyn Group + 'a>)
         };
         Ok(Way::Newton(Primal::over(&facts, group)?))
     }
@@ -93,7 +92,8 @@ impl Route for Handover<'_> {
 struct Asleep<'a> {
     setup: &'a LaneSetup<'a>,
     facts: LaneFacts<'a>,
-    lanes: Range<usize>,
+    part: Range<usize>,
+    lanes: Vec<usize>,
     state: [Vec<f64>; ARRAYS],
 }
 
@@ -101,20 +101,20 @@ impl<'a> Asleep<'a> {
     fn new(
         setup: &'a LaneSetup<'a>,
         facts: LaneFacts<'a>,
-        lanes: Range<usize>,
+        part: Range<usize>,
         weights: &[(&[f64], f64)],
     ) -> Result<Self> {
-        let mut group = Self { setup, facts, lanes, state: Default::default() };
-        if !weights.is_empty() {
-            let mut awake = group.wake()?;
-            awake.start_at(weights)?;
-            group.state = awake.state();
+        let lanes = facts.lanes(part.clone());
+        let mut group = Self { setup, facts, part, lanes, state: Default::default() };
+        let of_lanes: Option<Vec<_>> = group.lanes.iter().map(|k| weights.get(*k).copied()).collect();
+        if let Some(weights) = of_lanes {
+            group.start_at(&weights)?;
         }
         Ok(group)
     }
 
     fn wake(&self) -> Result<Box<dyn Group + 'a>> {
-        primal::group(self.setup, &self.facts, self.lanes.clone())
+        primal::group(self.setup, &self.facts, self.part.clone())
     }
 }
 
@@ -127,21 +127,21 @@ impl Group for Asleep<'_> {
         Ok(moved)
     }
 
-    fn lanes(&self) -> Range<usize> {
-        self.lanes.clone()
+    fn lanes(&self) -> &[usize] {
+        &self.lanes
     }
 
     fn held_out(&mut self) -> Result<Vec<Vec<f64>>> {
         let decided: &[[f64; LANES]] = self.state[2].as_chunks().0;
-        let of_lane = |(l, k): (usize, usize)| {
+        let of_lane = |(l, k): (usize, &usize)| {
             self.setup
-                .part(k)
+                .part(*k)
                 .test
                 .iter()
                 .map(|&i| decided.get(i as usize).map_or(0.0, |z| z[l]))
                 .collect_large()
         };
-        Ok(self.lanes.clone().enumerate().map(of_lane).collect())
+        Ok(self.lanes.iter().enumerate().map(of_lane).collect())
     }
 
     fn state(&self) -> [Vec<f64>; ARRAYS] {

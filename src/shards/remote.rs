@@ -105,7 +105,7 @@ pub struct Ascended {
 pub enum Lanes {
     /// Classes against the rest: the first, how many, and by what the shards' costs are multiplied.
     Classes(usize, usize, f64),
-    /// Lanes of a search: the first, how many, and how many binary problems a fold has.
+    /// A part of the order of a search's lanes: the first, how many, and how many binary problems a fold has.
     Folds(usize, usize, usize),
 }
 

@@ -171,12 +171,12 @@ fn run(
         None => None,
     };
     let lanes = LaneFacts::new(labels, &parts, &settings, schedule.last(), plan.stop);
-    let of_lanes = |group: Range<usize>| -> Result<Box<dyn Group + '_>> {
+    let of_part = |part: Range<usize>| -> Result<Box<dyn Group + '_>> {
         let there = There { owners: &owners, n_problems, n_shards: facts.n_shards };
-        let newton = newton_of((task, merging), &link, (&group, n_problems), monitor);
-        Ok(Box::new(LaneGroup::new(newton, there, &lanes, group)))
+        let newton = newton_of((task, merging), &link, (&part, n_problems), monitor);
+        Ok(Box::new(LaneGroup::new(newton, there, &lanes, part)))
     };
-    let route = Primal::over(&lanes, of_lanes)?;
+    let route = Primal::over(&lanes, of_part)?;
     let fits = |step: &SearchStep| {
         let shape = parts.iter().map(|part| part.test.len() * n_problems);
         step.objective.len() == parts.len() * n_problems && step.decisions.iter().map(Vec::len).eq(shape)
@@ -184,16 +184,16 @@ fn run(
     driver::drive(schedule, Runner::new(Box::new(route), journal), fits, monitor, visit)
 }
 
-/// Newton on a group of lanes, at zero.
+/// Newton on the lanes of a part of their order, at zero.
 fn newton_of<'a>(
     (task, merging): (&ShardTask, Option<&Merging>),
     link: &Rc<Link<'a>>,
-    (group, n_problems): (&Range<usize>, usize),
+    (part, n_problems): (&Range<usize>, usize),
     monitor: &'a dyn Monitor,
 ) -> Newton<'a, Remote<'a, LANES>, LANES> {
-    let (n_columns, intercept, n_lanes) = (task.n_weights(), task.intercept, group.len());
+    let (n_columns, intercept, n_lanes) = (task.n_weights(), task.intercept, part.len());
     let ShardFacts { n_rows, max_squared_norm, .. } = task.facts;
-    let lanes = Lanes::Folds(group.start, n_lanes, n_problems);
+    let lanes = Lanes::Folds(part.start, n_lanes, n_problems);
     let rows = Remote::begin(link, (n_rows, max_squared_norm), lanes, n_columns, intercept.bias());
     let factorisation = task.factorisation().filter(|_| merging.is_none());
     let shape = Shape { n_columns, intercept, n_lanes, keeps_dual: false, factorisation, are_far: true };
@@ -220,15 +220,11 @@ impl<'a> Place for There<'a> {
         if newton.rows.wake() { newton.refresh() } else { Ok(()) }
     }
 
-    fn held_out(
-        &self,
-        newton: &mut Newton<'_, Self::Rows, LANES>,
-        lanes: Range<usize>,
-    ) -> Result<Vec<Vec<f64>>> {
+    fn held_out(&self, newton: &mut Newton<'_, Self::Rows, LANES>, lanes: &[usize]) -> Result<Vec<Vec<f64>>> {
         let answers = newton.rows.held_out()?;
         check_length("answers of shards", self.n_shards, answers.len())?;
         let mut left: Vec<_> = answers.iter().map(|values| values.iter().copied()).collect();
-        let mut of_lane = |k: usize| -> Option<Vec<f64>> {
+        let mut of_lane = |k: &usize| -> Option<Vec<f64>> {
             let owners = &self.owners[k / self.n_problems];
             let mut values = memory::with_capacity(owners.len());
             for owner in owners {
@@ -236,7 +232,7 @@ impl<'a> Place for There<'a> {
             }
             Some(values)
         };
-        let found: Option<Vec<_>> = lanes.map(&mut of_lane).collect();
+        let found: Option<Vec<_>> = lanes.iter().map(&mut of_lane).collect();
         let n_found = answers.iter().map(Vec::len).sum();
         let is_all = left.iter().all(|left| left.len() == 0);
         found.filter(|_| is_all).ok_or(Error::Shape {
