@@ -171,8 +171,8 @@ impl LaneProgress {
     }
 
     /// Takes note of what a step is to gain. Where the gradient is small enough and that is little, it is the
-    /// last; and so is the last of [`HEIGHT_STEPS`] for the height alone, as the gradients of all lanes are
-    /// small. A lane that has come to these is not judged again by the gradient, which may grow while the
+    /// last; so is the last of `HEIGHT_STEPS` for the height alone, as the gradients of all lanes are small.
+    /// A lane that has come to these is not judged again by the gradient, which may grow while the
     /// objective falls.
     pub fn foresee<const L: usize>(&mut self, stop: &NewtonStop<L>, gain: f64, are_near: bool) {
         self.foretold = gain;
