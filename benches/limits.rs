@@ -4,7 +4,6 @@
 //! presolved; one thread, squared hinge, C = 1, no shrinking. Times are the best of several repetitions, in
 //! nanoseconds per stored entry:
 //!
-//! * `stream`: reading columns and values in storage order, nothing else: the limit of the memory bandwidth;
 //! * `gather`: adding up the weights of all entries in storage order: the limit of random access to the
 //!   weights, with the processor free to overlap every access with every other;
 //! * `scatter`: changing the weights of a row just read, which are in cache;
@@ -48,9 +47,7 @@ struct Matrix {
 }
 
 fn main() {
-    println!(
-        "set,columns,rows,entries,width,bytes,lines,misses,stream,gather,scatter,moved,limit,epoch,ratio"
-    );
+    println!("set,columns,rows,entries,width,bytes,lines,misses,gather,scatter,moved,limit,epoch,ratio");
     let matrices = match std::env::var("HINGE_LIMITS") {
         Ok(folder) => read_all(Path::new(&folder)),
         Err(_) => vec![zipf(100_000, 80, 50_000)],
@@ -128,7 +125,6 @@ fn measure(name: &str, columns: &str, rows: &hinge::matrix::Matrix<'_>, y: &[f64
     let per_entry = |seconds: f64| seconds * 1e9 / nnz as f64;
     let epoch_time = per_entry(timed.iter().map(|t| t.0).fold(f64::INFINITY, f64::min));
     let moved = timed.iter().map(|t| t.1).sum::<f64>() / (REPEAT * nnz) as f64;
-    let stream = per_entry(best(|| (0..n).map(|i| sum_of_row(rows, i)).sum::<f64>()));
     let gather = per_entry(best(|| (0..n).map(|i| rows.dot(i, &w)).sum::<f64>()));
     let both = per_entry(best(|| {
         (0..n).for_each(|i| {
@@ -138,11 +134,11 @@ fn measure(name: &str, columns: &str, rows: &hinge::matrix::Matrix<'_>, y: &[f64
         w[0]
     }));
     let scatter = (both - gather).max(0.0);
-    let limit = gather.max(stream) + moved * scatter;
+    let limit = gather + moved * scatter;
     let bytes = entry_bytes as f64 + (n * ROW_STATE) as f64 / nnz as f64;
     let (lines, misses) = lines(rows, &mut random);
     println!(
-        "{name},{columns},{n},{nnz},{d},{bytes:.2},{:.3},{:.3},{stream:.3},{gather:.3},{scatter:.3},\
+        "{name},{columns},{n},{nnz},{d},{bytes:.2},{:.3},{:.3},{gather:.3},{scatter:.3},\
          {moved:.3},{limit:.3},{epoch_time:.3},{:.2}",
         lines / nnz as f64,
         misses / nnz as f64,
@@ -152,12 +148,6 @@ fn measure(name: &str, columns: &str, rows: &hinge::matrix::Matrix<'_>, y: &[f64
 
 /// Bytes of a row's pointer, position in the order and state in the solver.
 const ROW_STATE: usize = 8 + 4 + 32;
-
-fn sum_of_row<R: Rows>(rows: &R, i: usize) -> f64 {
-    let mut bits = 0;
-    rows.for_each(i, |j, v| bits ^= j as u64 ^ v.to_bits());
-    bits as f64
-}
 
 fn best(mut run: impl FnMut() -> f64) -> f64 {
     let timed = (0..REPEAT).map(|_| {
