@@ -122,7 +122,7 @@ fn route<'a>(setup: &'a LaneSetup<'a>) -> Result<Box<dyn Route + 'a>> {
         SolverKind::Auto => {
             let largest = (0..setup.parts.len()).max_by_key(|&f| setup.parts[f].train.len()).unwrap_or(0);
             let FoldRows { weight, .. } = &setup.parts[largest];
-            let lane = largest * setup.n_problems();
+            let lane = setup.numbers().of_fold(largest).start;
             let y = setup.signs(lane);
             let problem = setup.problem(lane, &y, weight);
             if auto::prefers_lanes(&problem.design(1.0)) {

@@ -92,12 +92,11 @@ impl LaneFits for DualFits<'_> {
     /// their number does not decide how a class is fitted.
     fn at_once(&self, c: f64, lanes: &[SearchLane<DualSolution>]) -> Vec<Vec<usize>> {
         let (setup, settings) = (self.setup, self.setup.settings);
-        let n_problems = setup.n_problems();
-        if !auto::may_be_at_once(n_problems, settings.loss) {
+        if !auto::may_be_at_once(setup.n_problems(), settings.loss) {
             return Vec::new();
         }
         let of_fold = |fold: usize| {
-            let numbers = fold * n_problems..(fold + 1) * n_problems;
+            let numbers = setup.numbers().of_fold(fold);
             let is_open = |k: &usize| {
                 let is_newtons = |(_, kept): &(AcceptedFit, DualSolution)| {
                     settings.params.solver == SolverKind::Auto && kept.solver == SolverKind::Newton
@@ -128,7 +127,7 @@ impl LaneFits for DualFits<'_> {
         let cost = lanes[0].cost(c);
         let problems: Vec<_> =
             lanes.iter().zip(&signs).map(|(lane, y)| setup.problem(lane.number, y, &cost)).collect();
-        let params = setup.class_params(lanes[0].number / setup.n_problems());
+        let params = setup.class_params(setup.numbers().fold(lanes[0].number));
         let found = auto::solve_classes_in_search(&problems, settings.loss, &params, &starts, monitor)?;
         drop(starts);
         let all = lanes.iter().zip(&problems).zip(found);

@@ -1,5 +1,7 @@
 //! The checked splits of a search, and the data that all its lanes share.
 
+use std::ops::Range;
+
 use super::{GAP_PER_TOL, SearchSettings, StopRule};
 use crate::fit::crammer_singer::ClassProblem;
 use crate::fit::{Monitor, Params, Problem};
@@ -41,7 +43,60 @@ pub struct FoldRows<'a> {
     pub test: &'a [u32],
 }
 
-/// What every lane of a search shares. Lane `k` is problem `k % n_problems` of fold `k / n_problems`.
+/// The lanes of a search by their numbers: the problems of the first fold first.
+#[derive(Clone, Copy, Debug)]
+pub struct LaneNumbers {
+    /// Folds of the search.
+    pub n_folds: usize,
+    /// Binary problems per fold.
+    pub n_problems: usize,
+}
+
+impl LaneNumbers {
+    /// How many there are.
+    pub fn n_lanes(self) -> usize {
+        self.n_folds * self.n_problems
+    }
+
+    /// The fold of a lane.
+    pub fn fold(self, lane: usize) -> usize {
+        lane / self.n_problems
+    }
+
+    /// The problem of a lane.
+    pub fn problem(self, lane: usize) -> usize {
+        lane % self.n_problems
+    }
+
+    /// The lanes of a fold.
+    pub fn of_fold(self, fold: usize) -> Range<usize> {
+        fold * self.n_problems..(fold + 1) * self.n_problems
+    }
+
+    /// A part of the order in which groups take lanes: the folds of a class side by side.
+    ///
+    /// These share most of their rows with curvature, so a product reads few others, and a preconditioner
+    /// from the mean of their curvatures is close to each.
+    pub fn in_groups(self, part: Range<usize>) -> Vec<usize> {
+        let n_folds = self.n_folds.max(1);
+        part.map(|at| at % n_folds * self.n_problems + at / n_folds).collect()
+    }
+
+    /// Decision values of zero weights, in the shape of [`super::SearchStep::decisions`].
+    pub fn no_decisions(self, parts: &[FoldRows<'_>]) -> Vec<Vec<f64>> {
+        parts.iter().map(|part| memory::zeros(part.test.len() * self.n_problems)).collect_large()
+    }
+
+    /// Writes the decision values of a lane into those of all.
+    pub fn write_decisions(self, lane: usize, decisions: &[f64], all: &mut [Vec<f64>]) {
+        let (fold, problem) = (self.fold(lane), self.problem(lane));
+        for (row, value) in decisions.iter().enumerate() {
+            all[fold][row * self.n_problems + problem] = *value;
+        }
+    }
+}
+
+/// What every lane of a search shares.
 pub struct LaneSetup<'a> {
     /// The full matrix.
     pub rows: &'a Matrix<'a>,
@@ -67,19 +122,24 @@ impl<'a> LaneSetup<'a> {
         self.labels.n_problems()
     }
 
+    /// The numbers of the lanes.
+    pub fn numbers(&self) -> LaneNumbers {
+        LaneNumbers { n_folds: self.parts.len(), n_problems: self.n_problems() }
+    }
+
     /// Folds times problems.
     pub fn n_lanes(&self) -> usize {
-        self.parts.len() * self.n_problems()
+        self.numbers().n_lanes()
     }
 
     /// The fold of lane `k`.
     pub fn part(&self, k: usize) -> &'a FoldRows<'a> {
-        &self.parts[k / self.n_problems()]
+        &self.parts[self.numbers().fold(k)]
     }
 
     /// Labels in {-1, +1} of the training rows of lane `k`.
     pub fn signs(&self, k: usize) -> Vec<f64> {
-        self.labels.signs(k % self.n_problems(), &self.part(k).train)
+        self.labels.signs(self.numbers().problem(k), &self.part(k).train)
     }
 
     /// The binary problem of lane `k`.
@@ -125,25 +185,12 @@ impl<'a> LaneSetup<'a> {
 
     /// Decision values of zero weights, in the shape of [`super::SearchStep::decisions`].
     pub fn no_decisions(&self) -> Vec<Vec<f64>> {
-        no_decisions(self.parts, self.n_problems())
+        self.numbers().no_decisions(self.parts)
     }
 
     /// Writes the decision values of lane `k` into those of all lanes.
     pub fn write_decisions(&self, k: usize, decisions: &[f64], all: &mut [Vec<f64>]) {
-        write_decisions(self.n_problems(), k, decisions, all);
-    }
-}
-
-/// Decision values of zero weights in `n_problems` binary problems per fold, in the shape of
-/// [`super::SearchStep::decisions`].
-pub fn no_decisions(parts: &[FoldRows<'_>], n_problems: usize) -> Vec<Vec<f64>> {
-    parts.iter().map(|part| memory::zeros(part.test.len() * n_problems)).collect_large()
-}
-
-/// Writes the decision values of lane `k` into those of all lanes.
-pub fn write_decisions(n_problems: usize, k: usize, decisions: &[f64], all: &mut [Vec<f64>]) {
-    for (row, value) in decisions.iter().enumerate() {
-        all[k / n_problems][row * n_problems + k % n_problems] = *value;
+        self.numbers().write_decisions(k, decisions, all);
     }
 }
 
@@ -183,4 +230,27 @@ fn part<'a>(
         weighted_rows(labels, weight, fold.train.iter().copied(), &format!("the training part of fold {f}"))?;
     let weight = train.iter().map(|&i| weight[i as usize]).collect_large();
     Ok(FoldRows { train, weight, test: &fold.test })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_take_every_lane_once_and_folds_of_a_class_are_side_by_side() {
+        for (n_folds, n_problems) in [(1, 1), (5, 1), (1, 4), (3, 7), (10, 2)] {
+            let numbers = LaneNumbers { n_folds, n_problems };
+            let lanes = numbers.in_groups(0..n_folds * n_problems);
+            let mut sorted = lanes.clone();
+            sorted.sort_unstable();
+            assert!(sorted.into_iter().eq(0..n_folds * n_problems));
+            for class in lanes.chunks(n_folds) {
+                assert!(class.iter().all(|k| k % n_problems == class[0] % n_problems), "{lanes:?}");
+                assert!(class.iter().map(|k| k / n_problems).eq(0..n_folds), "{lanes:?}");
+            }
+            let parts = [numbers.in_groups(0..1), numbers.in_groups(1..n_folds * n_problems)];
+            assert_eq!(parts.concat(), lanes);
+        }
+        assert_eq!(LaneNumbers { n_folds: 2, n_problems: 3 }.in_groups(0..6), [0, 3, 1, 4, 2, 5]);
+    }
 }

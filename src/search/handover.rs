@@ -261,4 +261,16 @@ mod tests {
             assert!(route.restore(&descents).is_ok() && route.restore(&newtons).is_ok());
         });
     }
+    #[test]
+    fn states_of_groups_in_another_order_are_refused() {
+        with_setup(LossKind::SquaredHinge, Intercept::None, 13, |setup| {
+            let mut route = primal::Primal::new(setup).unwrap();
+            route.advance(1.0).unwrap();
+            let mut state = route.state();
+            assert!(route.restore(&state).is_ok());
+            let (first, others) = state.0.split_at_mut(ARRAYS);
+            first.swap_with_slice(&mut others[..ARRAYS]);
+            assert!(route.restore(&state).is_err());
+        });
+    }
 }

@@ -10,6 +10,12 @@
 //! C' = C ((1 + tol) D - R) / L
 //! ```
 //!
+//! **Outlook.** The least objective is concave in `C`, as each `R + C L/C` is a straight line: between two
+//! values it is no lower than the line between dual values at both. So a fit at `C` and one at the last value
+//! prove how far the solution at `C` stays accepted in between ([`AcceptedFit::with_outlook`]), often all the
+//! way: where losses cannot vanish, weights cease to depend on `C`. A dual point does not see that, as its
+//! multiple would be beyond the penalty. [`look_ahead`] says when the second fit is made.
+//!
 //! A lane is fitted only where its solution is no longer accepted, and then starts from it. Routes differ in
 //! how they fit at a value ([`LaneFits`]) and in what they keep of a solution ([`Saved`]).
 
@@ -43,6 +49,21 @@ impl AcceptedFit {
         Self { c, norm, loss, until }
     }
 
+    /// The same where a fit at a larger value has this dual value, and the one at [`Self::c`] that `dual`.
+    pub fn with_outlook(self, dual: f64, (far, dual_there): (f64, f64), tol: f64) -> Self {
+        // How far the unchanged solution is above what is accepted: a straight line.
+        let here = self.objective(self.c) - (1.0 + tol) * dual;
+        let there = self.objective(far) - (1.0 + tol) * dual_there;
+        let until = if here > 0.0 {
+            self.c
+        } else if there <= 0.0 {
+            far
+        } else {
+            self.c + (far - self.c) * (-here / (there - here))
+        };
+        Self { until: self.until.max(until), ..self }
+    }
+
     /// Primal value of the unchanged solution.
     pub fn objective(&self, c: f64) -> f64 {
         self.norm + c / self.c * self.loss
@@ -60,6 +81,12 @@ pub fn accepted_until(c: f64, norm: f64, loss: f64, dual: f64, tol: f64) -> f64 
     } else {
         (c * room / loss).max(c)
     }
+}
+
+/// Whether to look from a solution at `c` as far as the last value, `far`: the one before was still accurate
+/// enough here, and as weights settle, what is to come is about as much as the last doubling brought.
+pub fn look_ahead(before: Option<&AcceptedFit>, (c, dual): (f64, f64), far: f64, tol: f64) -> bool {
+    c < far && before.is_some_and(|before| before.c < c && before.objective(c) <= (1.0 + tol) * dual)
 }
 
 /// What a lane keeps of a solution, to start from and to predict with.
@@ -380,5 +407,37 @@ impl<F: LaneFits> Route for LaneRoute<'_, F> {
             self.decisions = Arc::new(memory::copy(decisions));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Up to there, and no further, the line between both dual values accepts the solution.
+        #[test]
+        fn outlooks_are_the_line_between_two_dual_values(
+            (norm, loss) in (0.0..10.0f64, 0.1..10.0f64), (c, factor) in (0.01..10.0f64, 1.01..1000.0f64),
+            gap in 0.0..2e-3f64, share in 0.9..1.0f64,
+        ) {
+            let (tol, far) = (1e-3, factor * c);
+            let dual = (norm + loss) / (1.0 + gap);
+            let certificate = Certificate { primal: norm + loss, dual };
+            let alone = AcceptedFit::new(c, norm, certificate, gap <= tol, tol);
+            let dual_there = share * alone.objective(far);
+            let found = alone.with_outlook(dual, (far, dual_there), tol);
+            prop_assert!(found.until >= alone.until);
+            let least = |at: f64| dual + (at - c) / (far - c) * (dual_there - dual);
+            let excess = |at: f64| found.objective(at) / least(at) - (1.0 + tol);
+            if found.until > alone.until {
+                prop_assert!(excess(found.until) <= 1e-12, "{}", excess(found.until));
+            }
+            let beyond = found.until.max(c) * (1.0 + 1e-9);
+            if beyond < far {
+                prop_assert!(excess(beyond) > -1e-9, "{}", excess(beyond));
+            }
+        }
     }
 }

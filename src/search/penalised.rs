@@ -2,13 +2,14 @@
 //!
 //! Lanes are independent tasks ([`LaneRoute`]); each starts the next `C` from its weights. The first `C` is
 //! the largest at which all penalised weights of all lanes are zero ([`lower_bound`]); a solution that stays
-//! accepted at the next `C` is kept as it is, see [`super::lane`].
+//! accepted at the next `C` is kept as it is, if need be on the evidence of a fit at the last value, see
+//! [`super::lane`].
 //!
 //! Memory: one copy of the data by columns for all lanes, and for each lane the weights.
 
-use super::GAP_PER_TOL;
 use super::folds::{FoldRows, LaneSetup};
-use super::lane::{AcceptedFit, LaneFit, LaneFits, LaneRoute, Saved};
+use super::lane::{AcceptedFit, LaneFit, LaneFits, LaneRoute, Saved, look_ahead};
+use super::{GAP_PER_TOL, StopRule};
 use crate::fit::penalised::{PenalisedSolution, solve, start};
 use crate::fit::{Monitor, Params, Status, check_length};
 use crate::labels::penalised::PenalisedColumns;
@@ -63,21 +64,46 @@ fn labels_and_costs(setup: &LaneSetup<'_>, lane: usize, c: f64) -> (Vec<f64>, Ve
     (y, cost)
 }
 
+/// The fit at `c` from the last one, and where that changed little, how long it lasts. `fit` fits at a value
+/// to `tol`, from weights if there are any.
+///
+/// # Errors
+/// Those of `fit`.
+pub fn fit_with_outlook(
+    setup: &LaneSetup<'_>,
+    c: f64,
+    last: Option<(AcceptedFit, PenalisedWeights)>,
+    tol: f64,
+    fit: impl Fn(f64, Option<&[f64]>) -> Result<PenalisedSolution>,
+) -> Result<(PenalisedSolution, AcceptedFit)> {
+    let mut found = fit(c, last.as_ref().map(|(_, kept)| &kept.0[..]))?;
+    let is_converged = found.status == Status::Converged;
+    let accepted = AcceptedFit::new(c, found.penalty, found.certificate, is_converged, tol);
+    let (before, dual, far) = (last.map(|(before, _)| before), found.certificate.dual, setup.last);
+    let asks = setup.stop == StopRule::Exact && is_converged && accepted.until < far;
+    if !(asks && look_ahead(before.as_ref(), (c, dual), far, tol)) {
+        return Ok((found, accepted));
+    }
+    let there = fit(far, Some(&found.w))?;
+    found.passes += there.passes;
+    found.n_iter += there.n_iter;
+    let accepted = accepted.with_outlook(dual, (far, there.certificate.dual), tol);
+    Ok((found, accepted))
+}
+
 /// What a lane keeps of a fit: the weights of all columns, that of the intercept's last; of several classes
 /// one class after the other.
 pub struct PenalisedWeights(pub Vec<f64>);
 
 impl PenalisedWeights {
-    /// A fit at `c` with the decision values of the held-out rows.
-    pub fn of_fit(found: PenalisedSolution, c: f64, tol: f64, decisions: Vec<f64>) -> LaneFit<Self> {
-        let is_converged = found.status == Status::Converged;
-        let accepted = AcceptedFit::new(c, found.penalty, found.certificate, is_converged, tol);
+    /// A fit with the decision values of the held-out rows.
+    pub fn of_fit(found: PenalisedSolution, accepted: AcceptedFit, decisions: Vec<f64>) -> LaneFit<Self> {
         LaneFit {
             accepted,
             passes: found.passes,
             n_iter: found.n_iter,
-            is_converged,
-            objective: accepted.objective(c),
+            is_converged: found.status == Status::Converged,
+            objective: accepted.objective(accepted.c),
             decisions,
             kept: Self(found.w),
         }
@@ -105,11 +131,13 @@ impl LaneFits for PenalisedFits<'_> {
     ) -> Result<LaneFit<PenalisedWeights>> {
         let settings = self.setup.settings;
         let params = Params { tol: GAP_PER_TOL * settings.params.tol, ..settings.params };
-        let (y, cost) = labels_and_costs(self.setup, lane, c);
-        let start = last.as_ref().map(|(_, kept)| &kept.0[..]);
-        let found = solve(&self.all.problem(&y, &cost), settings.loss, &params, start, monitor)?;
+        let fit = |c: f64, start: Option<&[f64]>| {
+            let (y, cost) = labels_and_costs(self.setup, lane, c);
+            solve(&self.all.problem(&y, &cost), settings.loss, &params, start, monitor)
+        };
+        let (found, accepted) = fit_with_outlook(self.setup, c, last, params.tol, fit)?;
         let decisions = self.of_held_out(lane, &found.w);
-        Ok(PenalisedWeights::of_fit(found, c, params.tol, decisions))
+        Ok(PenalisedWeights::of_fit(found, accepted, decisions))
     }
 
     fn weights(&self, kept: &PenalisedWeights) -> Option<Vec<SparseWeights>> {

@@ -8,7 +8,7 @@
 
 use super::folds::LaneSetup;
 use super::lane::{AcceptedFit, LaneFit, LaneFits, LaneRoute};
-use super::penalised::{PenalisedWeights, least_of_lanes};
+use super::penalised::{PenalisedWeights, fit_with_outlook, least_of_lanes};
 use crate::fit::Monitor;
 use crate::fit::penalised::softmax;
 use crate::labels::penalised::PenalisedColumns;
@@ -66,12 +66,15 @@ impl LaneFits for PenalisedSoftmaxFits<'_> {
         last: Option<(AcceptedFit, PenalisedWeights)>,
         monitor: &dyn Monitor,
     ) -> Result<LaneFit<PenalisedWeights>> {
-        let (params, cost) = (self.setup.class_params(fold), costs(self.setup, fold, c));
-        let problem = self.all.classes(self.setup.labels.ids, self.n_classes(), &cost);
-        let start = last.as_ref().map(|(_, kept)| &kept.0[..]);
-        let found = softmax::solve(&problem, &params, start, monitor)?;
+        let params = self.setup.class_params(fold);
+        let fit = |c: f64, start: Option<&[f64]>| {
+            let cost = costs(self.setup, fold, c);
+            let problem = self.all.classes(self.setup.labels.ids, self.n_classes(), &cost);
+            softmax::solve(&problem, &params, start, monitor)
+        };
+        let (found, accepted) = fit_with_outlook(self.setup, c, last, params.tol, fit)?;
         let decisions = self.of_held_out(fold, &found.w);
-        Ok(PenalisedWeights::of_fit(found, c, params.tol, decisions))
+        Ok(PenalisedWeights::of_fit(found, accepted, decisions))
     }
 
     fn weights(&self, kept: &PenalisedWeights) -> Option<Vec<SparseWeights>> {

@@ -25,9 +25,9 @@
 //! and 20news, far beyond the best `C`. a9a, w8a, covtype, ijcnn1, madelon: as many passes as before, within
 //! a tenth.
 //!
-//! Lanes are grouped class by class ([`LaneOrder`]), so that the folds of a class are side by side. Ten
-//! classes of mnist (10,000 rows, to `C` = 1024): 51 and 32 s with the squared hinge, whose passes fall from
-//! 3,609 to 1,998, 38 and 36 with the logistic loss; 20 of 20news, squared hinge, 36 and 32 s.
+//! Lanes are grouped class by class ([`LaneNumbers::in_groups`]), so that the folds of a class are side by
+//! side. Ten classes of mnist (10,000 rows, to `C` = 1024): 51 and 32 s with the squared hinge, whose passes
+//! fall from 3,609 to 1,998, 38 and 36 with the logistic loss; 20 of 20news, squared hinge, 36 and 32 s.
 //!
 //! Memory: per group of 8 lanes, six blocks of columns x 8 and four of rows x 8 numbers, a byte for each row
 //! and lane, and the private blocks of parallel sums; lanes are grouped by eight.
@@ -35,8 +35,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::folds::{self, FoldRows, LaneSetup};
-use super::terms::{FoldTerms, GroupLanes, LaneOrder};
+use super::folds::{FoldRows, LaneNumbers, LaneSetup};
+use super::terms::{FoldTerms, GroupLanes};
 use super::{Route, RouteState, SearchSettings, SearchStep, StopRule};
 use crate::fit::newton::row_state::{RowState, TermPasses};
 use crate::fit::newton::{InMemory, InnerProducts, Newton, Work};
@@ -110,30 +110,26 @@ impl<'a> LaneFacts<'a> {
         Self::new(*setup.labels, setup.parts, setup.settings, setup.last, setup.stop)
     }
 
-    fn n_problems(&self) -> usize {
-        self.labels.n_problems()
-    }
-
-    fn n_lanes(&self) -> usize {
-        self.parts.len() * self.n_problems()
+    fn numbers(&self) -> LaneNumbers {
+        LaneNumbers { n_folds: self.parts.len(), n_problems: self.labels.n_problems() }
     }
 
     /// The lanes in a part of the order of groups.
     pub fn lanes(&self, part: Range<usize>) -> Vec<usize> {
-        LaneOrder { n_folds: self.parts.len(), n_problems: self.n_problems() }.lanes(part)
+        self.numbers().in_groups(part)
     }
 
     /// `tau / |h(0)|` of a lane.
     fn share(&self, lane: usize) -> f64 {
-        let (p, part) = (self.n_problems(), &self.parts[lane / self.n_problems()]);
-        self.tol * smaller_share(&self.labels.signs(lane % p, &part.train), &part.weight)
+        let (numbers, labels) = (self.numbers(), &self.labels);
+        let part = &self.parts[numbers.fold(lane)];
+        self.tol * smaller_share(&labels.signs(numbers.problem(lane), &part.train), &part.weight)
     }
 }
 
 /// Primal solutions of all lanes.
 pub struct Primal<'a> {
-    n_problems: usize,
-    n_lanes: usize,
+    numbers: LaneNumbers,
     groups: Vec<Box<dyn Group + 'a>>,
     decisions: Arc<Vec<Vec<f64>>>,
 }
@@ -194,14 +190,13 @@ impl<'a> Primal<'a> {
         facts: &LaneFacts<'_>,
         group: impl Fn(Range<usize>) -> Result<Box<dyn Group + 'a>>,
     ) -> Result<Self> {
-        let (n_problems, n_lanes) = (facts.n_problems(), facts.n_lanes());
+        let n_lanes = facts.numbers().n_lanes();
         let groups = (0..n_lanes).step_by(LANES).map(|first| group(first..(first + LANES).min(n_lanes)));
         let groups = groups.collect::<Result<_>>()?;
         Ok(Self {
-            n_problems,
-            n_lanes,
+            numbers: facts.numbers(),
             groups,
-            decisions: Arc::new(folds::no_decisions(facts.parts, n_problems)),
+            decisions: Arc::new(facts.numbers().no_decisions(facts.parts)),
         })
     }
 }
@@ -229,10 +224,10 @@ pub fn group<'a>(
 }
 
 /// Writes the held-out decision values of a group into those of all.
-fn write(n_problems: usize, group: &mut dyn Group, all: &mut [Vec<f64>]) -> Result<()> {
+fn write(numbers: LaneNumbers, group: &mut dyn Group, all: &mut [Vec<f64>]) -> Result<()> {
     let found = group.held_out()?;
     for (k, values) in group.lanes().iter().zip(found) {
-        folds::write_decisions(n_problems, *k, &values, all);
+        numbers.write_decisions(*k, &values, all);
     }
     Ok(())
 }
@@ -248,7 +243,7 @@ impl Route for Primal<'_> {
             starts_near: true,
             is_converged: true,
             unchanged_until: f64::INFINITY,
-            objective: memory::zeros(self.n_lanes),
+            objective: memory::zeros(self.numbers.n_lanes()),
             decisions: Arc::clone(&self.decisions),
             weights: None,
             seconds: 0.0,
@@ -269,7 +264,7 @@ impl Route for Primal<'_> {
             if !moved.is_unchanged {
                 drop(std::mem::take(&mut step.decisions));
                 let all = Arc::make_mut(&mut self.decisions);
-                write(self.n_problems, group.as_mut(), all)?;
+                write(self.numbers, group.as_mut(), all)?;
                 step.decisions = Arc::clone(&self.decisions);
             }
         }
@@ -285,7 +280,7 @@ impl Route for Primal<'_> {
         for (group, arrays) in self.groups.iter_mut().zip(arrays.chunks_exact(ARRAYS)) {
             group.restore(arrays)?;
             let all = Arc::make_mut(&mut self.decisions);
-            write(self.n_problems, group.as_mut(), all)?;
+            write(self.numbers, group.as_mut(), all)?;
         }
         Ok(())
     }
@@ -361,7 +356,7 @@ impl<'a, P: Place> LaneGroup<'a, P> {
         facts: &LaneFacts<'_>,
         part: Range<usize>,
     ) -> Self {
-        let first = (facts.n_problems() > 1).then_some(part.start);
+        let first = (facts.numbers().n_problems > 1).then_some(part.start);
         let lanes = facts.lanes(part);
         let share = std::array::from_fn(|l| lanes.get(l).map_or(0.0, |k| facts.share(*k)));
         let LaneFacts { tol, max_iter, exact_to, .. } = *facts;
@@ -473,6 +468,9 @@ impl<P: Place> Group for LaneGroup<'_, P> {
         }
         let what = "facts of a search state (those of several classes by an earlier version cannot be used)";
         check_length(what, LANES + 1 + usize::from(self.first.is_some()), facts.len())?;
+        if let (Some(expected), Some(first)) = (self.first, facts.get(LANES + 1)) {
+            check_length("first lane of a group of a search state", expected, *first as usize)?;
+        }
         self.tau = Some(std::array::from_fn(|l| facts[l]));
         self.until = facts[LANES];
         self.newton.restore([&arrays[1], &arrays[3]])?;

@@ -1,34 +1,13 @@
 //! The row terms of a group of lanes: one loss, labels by class, costs that say which lanes train on a row.
 
 use std::borrow::Borrow;
-use std::ops::Range;
 
-use super::folds::LaneSetup;
+use super::folds::{LaneNumbers, LaneSetup};
 use crate::fit::objective::Objective;
 use crate::labels::positive_class;
 use crate::loss::Loss;
 use crate::matrix::Rows;
 use crate::{Error, Result, memory};
-
-/// The order in which groups take the lanes of a search: the folds of a class side by side.
-///
-/// These share most of their rows with curvature, so a product reads few others, and a preconditioner from
-/// the mean of their curvatures is close to each.
-#[derive(Clone, Copy, Debug)]
-pub struct LaneOrder {
-    /// Folds of the search.
-    pub n_folds: usize,
-    /// Binary problems per fold.
-    pub n_problems: usize,
-}
-
-impl LaneOrder {
-    /// The lanes, problem `k % n_problems` of fold `k / n_problems`, in a part of the order.
-    pub fn lanes(self, part: Range<usize>) -> Vec<usize> {
-        let n_folds = self.n_folds.max(1);
-        part.map(|at| at % n_folds * self.n_problems + at / n_folds).collect()
-    }
-}
 
 /// Which rows the lanes of a group train on, and their classes.
 pub struct GroupLanes<const L: usize> {
@@ -37,21 +16,20 @@ pub struct GroupLanes<const L: usize> {
 }
 
 impl<const L: usize> GroupLanes<L> {
-    /// The given lanes of a search of `n_problems` binary problems per fold; `train` are the rows of a lane,
-    /// of `n_rows` in all.
+    /// The given lanes of a search; `train` are the rows of a lane, of `n_rows` in all.
     ///
     /// # Errors
     /// [`Error::Labels`] for a fold that names a row more than 255 times, or one that does not exist.
     pub fn new<'f>(
         n_rows: usize,
-        n_problems: usize,
+        numbers: LaneNumbers,
         lanes: &[usize],
         train: impl Fn(usize) -> &'f [u32],
     ) -> Result<Self> {
         let mut times = memory::filled([0; L], n_rows);
         let mut positive = [0; L];
         for (l, &k) in lanes.iter().enumerate() {
-            positive[l] = positive_class(n_problems, k % n_problems);
+            positive[l] = positive_class(numbers.n_problems, numbers.problem(k));
             for &i in train(k) {
                 let count = times.get_mut(i as usize).map(|times: &mut [u8; L]| &mut times[l]);
                 let count = count.ok_or_else(|| Error::Labels {
@@ -87,7 +65,7 @@ impl<'a, T: Loss, const L: usize> FoldTerms<'a, T, GroupLanes<L>> {
     /// Those of [`GroupLanes::new`].
     pub fn new(loss: T, setup: &LaneSetup<'a>, lanes: &[usize]) -> Result<Self> {
         let n_rows = setup.rows.n_rows();
-        let lanes = GroupLanes::new(n_rows, setup.n_problems(), lanes, |k| &setup.part(k).train)?;
+        let lanes = GroupLanes::new(n_rows, setup.numbers(), lanes, |k| &setup.part(k).train)?;
         Ok(Self { loss, weight: setup.weight, class: setup.labels.ids, lanes })
     }
 }
@@ -122,28 +100,5 @@ impl<T: Loss, G: Borrow<GroupLanes<L>> + Sync, const L: usize> Objective<L> for 
             terms[2][l] = cost[l] * bend;
         }
         terms
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_lane_is_in_the_order_once_and_folds_of_a_class_are_side_by_side() {
-        for (n_folds, n_problems) in [(1, 1), (5, 1), (1, 4), (3, 7), (10, 2)] {
-            let order = LaneOrder { n_folds, n_problems };
-            let lanes = order.lanes(0..n_folds * n_problems);
-            let mut sorted = lanes.clone();
-            sorted.sort_unstable();
-            assert!(sorted.into_iter().eq(0..n_folds * n_problems));
-            for class in lanes.chunks(n_folds) {
-                assert!(class.iter().all(|k| k % n_problems == class[0] % n_problems), "{lanes:?}");
-                assert!(class.iter().map(|k| k / n_problems).eq(0..n_folds), "{lanes:?}");
-            }
-            let parts = [order.lanes(0..1), order.lanes(1..n_folds * n_problems)];
-            assert_eq!(parts.concat(), lanes);
-        }
-        assert_eq!(LaneOrder { n_folds: 2, n_problems: 3 }.lanes(0..6), [0, 3, 1, 4, 2, 5]);
     }
 }

@@ -19,7 +19,7 @@ use crate::fit::newton::{Newton, Shape};
 use crate::fit::{Monitor, check_length};
 use crate::labels::{Labels, MultiClass, check_weights};
 use crate::search::fingerprint::{Fingerprint, hash_bytes, hash_folds, hex};
-use crate::search::folds::{self, Fold, FoldRows};
+use crate::search::folds::{self, Fold, FoldRows, LaneNumbers};
 use crate::search::journal::{self, Journal};
 use crate::search::plan::SearchSchedule;
 use crate::search::primal::{Group, LANES, LaneFacts, LaneGroup, Place, Primal};
@@ -165,21 +165,22 @@ fn run(
     let total = weight.iter().sum();
     let schedule =
         SearchSchedule::new(plan, || Ok(settings.lower_bound(total, facts.longest, labels.n_classes)))?;
-    let (link, owners, n_problems) = (Link::new(exchange), search.owners(&parts), labels.n_problems());
+    let (link, owners) = (Link::new(exchange), search.owners(&parts));
+    let numbers = LaneNumbers { n_folds: parts.len(), n_problems: labels.n_problems() };
     let journal = match search.resume {
         Some(path) => Some(Journal::open(path, &search.fingerprint(&link, &settings, merging)?)?),
         None => None,
     };
     let lanes = LaneFacts::new(labels, &parts, &settings, schedule.last(), plan.stop);
     let of_part = |part: Range<usize>| -> Result<Box<dyn Group + '_>> {
-        let there = There { owners: &owners, n_problems, n_shards: facts.n_shards };
-        let newton = newton_of((task, merging), &link, (&part, n_problems), monitor);
+        let there = There { owners: &owners, numbers, n_shards: facts.n_shards };
+        let newton = newton_of((task, merging), &link, (&part, numbers.n_problems), monitor);
         Ok(Box::new(LaneGroup::new(newton, there, &lanes, part)))
     };
     let route = Primal::over(&lanes, of_part)?;
     let fits = |step: &SearchStep| {
-        let shape = parts.iter().map(|part| part.test.len() * n_problems);
-        step.objective.len() == parts.len() * n_problems && step.decisions.iter().map(Vec::len).eq(shape)
+        let shape = parts.iter().map(|part| part.test.len() * numbers.n_problems);
+        step.objective.len() == numbers.n_lanes() && step.decisions.iter().map(Vec::len).eq(shape)
     };
     driver::drive(schedule, Runner::new(Box::new(route), journal), fits, monitor, visit)
 }
@@ -204,7 +205,7 @@ fn newton_of<'a>(
 struct There<'a> {
     /// Shards of the held-out rows, fold by fold.
     owners: &'a [Vec<u32>],
-    n_problems: usize,
+    numbers: LaneNumbers,
     n_shards: usize,
 }
 
@@ -225,7 +226,7 @@ impl<'a> Place for There<'a> {
         check_length("answers of shards", self.n_shards, answers.len())?;
         let mut left: Vec<_> = answers.iter().map(|values| values.iter().copied()).collect();
         let mut of_lane = |k: &usize| -> Option<Vec<f64>> {
-            let owners = &self.owners[k / self.n_problems];
+            let owners = &self.owners[self.numbers.fold(*k)];
             let mut values = memory::with_capacity(owners.len());
             for owner in owners {
                 values.push(left[*owner as usize].next()?);

@@ -25,7 +25,8 @@ use crate::matrix::lanes::Block;
 use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
 use crate::search::folds::Fold;
-use crate::search::terms::{FoldTerms, GroupLanes, LaneOrder};
+use crate::search::folds::LaneNumbers;
+use crate::search::terms::{FoldTerms, GroupLanes};
 use crate::search::{fingerprint, primal};
 use crate::{Error, Result, memory};
 
@@ -469,17 +470,18 @@ impl<'a, const L: usize> ShardSide<'a, L> {
         let n_lanes = part.len();
         let wrong = || Error::Shape { what: "lanes of a shard's search", expected: 0, found: part.end };
         let folds = rows.folds.ok_or_else(wrong)?;
-        if n_problems == 0 || part.end > folds.folds.len() * n_problems {
+        let numbers = LaneNumbers { n_folds: folds.folds.len(), n_problems };
+        if n_problems == 0 || part.end > numbers.n_lanes() {
             return Err(wrong());
         }
-        let lanes = LaneOrder { n_folds: folds.folds.len(), n_problems }.lanes(part);
-        let (n_rows, fold) = (rows.rows.n_rows(), |k: usize| &folds.folds[k / n_problems]);
-        let of_lanes: Vec<usize> = lanes.iter().map(|k| k / n_problems).collect();
+        let lanes = numbers.in_groups(part);
+        let (n_rows, fold) = (rows.rows.n_rows(), |k: usize| &folds.folds[numbers.fold(k)]);
+        let of_lanes: Vec<usize> = lanes.iter().map(|k| numbers.fold(*k)).collect();
         if let Some(i) = lanes.iter().flat_map(|k| &fold(*k).test).find(|i| **i as usize >= n_rows) {
             let reason = format!("the held-out part of a fold names row {i}, there are {n_rows}");
             return Err(Error::Labels { reason });
         }
-        let group = GroupLanes::new(n_rows, n_problems, &lanes, |k| &fold(k).train)?;
+        let group = GroupLanes::new(n_rows, numbers, &lanes, |k| &fold(k).train)?;
         let design = Design { rows: rows.rows, ids: None, bias: rows.intercept.bias() };
         let none = CornerRows { y: Vec::new(), alpha: Arc::new(Vec::new()), kept: None };
         Ok(Self {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import hinge
@@ -13,6 +14,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
+from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.feature_selection import SelectFromModel
@@ -278,7 +280,7 @@ def test_search_starts_where_weights_leave_zero(loss):
     found = hinge.select_C(X, y, loss=loss, penalty="l1", cv=4, C_max=10.0, keep_coefs=True)
     assert (found.n_nonzero[0] == 0).all()
     assert (found.n_nonzero[1] > 0).any()
-    assert found.stopped_by == "C_max"
+    assert found.stopped_by == ("C_max" if loss == "logistic" else "unchanged")
     assert found.converged.all()
     for k in (1, len(found.Cs) // 2, -1):
         split = list(hinge_splits(y, 4))
@@ -292,6 +294,37 @@ def test_search_starts_where_weights_leave_zero(loss):
     assert shares.min() >= 0
     assert shares.max() <= 1
     np.testing.assert_allclose(shares.sum() * 4, found.n_nonzero[found.index].sum())
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, "hinge", "multinomial"])
+def test_a_search_looks_ahead_where_weights_settle(loss):
+    """A fit at the last value proves what stays good enough up to there: no other is made in between."""
+    X, y = data(300, 8)
+    flipped = np.random.default_rng(4).random(300) < 0.15
+    y = np.where(flipped, -y, y) if loss != "multinomial" else np.where(flipped, 2, y)
+    given = {"loss": loss, "penalty": "elasticnet", "l1_ratio": 1.0, "fit_intercept": False}
+    if loss == "multinomial":
+        given |= {"loss": "logistic", "multi_class": "multinomial"}
+    found = hinge.select_C(X, y, cv=4, keep_coefs=True, C_max=1e4, **given)
+    assert found.stopped_by == "unchanged"
+    assert found.Cs[-1] < 1e4 / 8
+    del given["fit_intercept"], given["loss"]
+    kind = hinge.LogisticRegression if loss in ("logistic", "multinomial") else partial(hinge.LinearSVC, loss=loss)
+    weights = found.coefs[-1].toarray()
+    for C in (found.Cs[-1], 10 * found.Cs[-1], 1e4):
+        for fold, (train, _) in enumerate(hinge_splits(y, 4)):
+            exact = kind(C=C, tol=1e-5, fit_intercept=False, **given).fit(X[train], y[train])
+            size = len(weights) // 4
+            w = weights[fold * size : (fold + 1) * size]
+            scores = X[train] @ w.T
+            if loss == "multinomial":
+                of_class = np.searchsorted(np.unique(y), y[train])
+                lost = logsumexp(scores, axis=1) - scores[np.arange(len(train)), of_class]
+            else:
+                margins = np.where(y[train] == 1, 1, -1) * scores[:, 0]
+                lost = np.maximum(0, 1 - margins) if loss == "hinge" else losses(loss, margins)
+            value = np.abs(w).sum() + C * lost.sum()
+            assert value <= exact.certificate_.primal.sum() * (1 + 1e-3)
 
 
 def hinge_splits(y: np.ndarray, k: int):
@@ -507,6 +540,7 @@ def test_a_budget_that_is_told_is_enough(tmp_path):
 
 MEASURED = """
 import sys
+from functools import partial
 from pathlib import Path
 import hinge
 resident = lambda field: 1024 * int(Path("/proc/self/status").read_text().split(field + ":")[1].split()[0])

@@ -11,8 +11,8 @@ use super::smooth_part::{Losses, SmoothPart};
 use super::working_set::WorkingSet;
 use crate::fit::monitor::Monitor;
 use crate::fit::routes::{
-    DIRECTED_COLUMNS, ENTRIES_STOP, GRAM_PRICE, GRAM_STOP, HEAVY_EPOCHS, LADDER_FRACTION, LOSSES_PRICE,
-    LOSSES_STOP, LOSSES_TURN, MODEL_DUAL_PRICE,
+    DIRECTED_COLUMNS, ENTRIES_STOP, GRAM_PRICE, GRAM_PRICE_OF_STARTS, GRAM_STOP, HEAVY_EPOCHS,
+    LADDER_FRACTION, LOSSES_PRICE, LOSSES_STOP, LOSSES_TURN, MODEL_DUAL_PRICE,
 };
 use crate::fit::sweep::sum;
 use crate::memory::CollectLarge;
@@ -86,8 +86,9 @@ pub struct NewtonSteps<'a, T> {
     epochs_on_losses: usize,
     /// Curvature that is added along a column, as a share of its largest.
     damping: f64,
-    /// The price of the dearest matrix so far, of those above [`GRAM_PRICE`].
-    dearest: f64,
+    /// The price up to which a matrix is formed at once: [`GRAM_PRICE`] or [`GRAM_PRICE_OF_STARTS`], and
+    /// [`AGAIN`] times that of the dearest matrix so far.
+    gram_price: f64,
     /// Share of the decrease that a descent on entries may leave; one on a matrix a part of it.
     share: f64,
     /// Curvature of the losses along each column at most, the same in all blocks; NaN where nobody has asked.
@@ -117,7 +118,7 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
             is_losses_turn: true,
             epochs_on_losses: 0,
             damping: LEAST_DAMPING,
-            dearest: 0.0,
+            gram_price: GRAM_PRICE,
             share: ENTRIES_STOP.share,
             largest: memory::filled(f64::NAN, smooth_part.coordinates().columns.len()),
             wrong: 1.0,
@@ -126,6 +127,11 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
             spare: Vec::new(),
             direction: memory::zeros(smooth_part.coordinates().n_decisions()),
         }
+    }
+
+    /// Begins from the solution of a problem nearby: the matrix may be dearer.
+    pub fn from_solution(self) -> Self {
+        Self { gram_price: GRAM_PRICE_OF_STARTS, ..self }
     }
 
     /// The losses at the decision values that `at` gives for each row, in spare vectors.
@@ -311,7 +317,7 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         let price = set.map_or(f64::INFINITY, |set| set.price);
         let noise = INNER_NOISE * losses.value;
         let mut after = memory::copy(before);
-        let is_dear = price > GRAM_PRICE.max(AGAIN * self.dearest);
+        let is_dear = price > self.gram_price;
         if is_dear && self.descend_on_entries(subset, losses, slope, &mut after)? {
             return Ok(after);
         }
@@ -319,7 +325,7 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
             return Ok(after);
         };
         if price > GRAM_PRICE {
-            self.dearest = self.dearest.max(price);
+            self.gram_price = self.gram_price.max(AGAIN * price);
         }
         self.passes += price * share;
         let matrix = self.smooth_part.matrix(set, list, losses, self.monitor)?;

@@ -99,7 +99,8 @@ pub fn solve<T: SmoothPart>(
     let Rung { start, ref params, may_give_up, .. } = *rung;
     let coordinates = smooth_part.coordinates();
     let mut w = coordinates.first_weights(start);
-    let mut steps = NewtonSteps::new(smooth_part, params.max_iter, monitor);
+    let steps = NewtonSteps::new(smooth_part, params.max_iter, monitor);
+    let mut steps = if start.is_some() { steps.from_solution() } else { steps };
     let mut working = WorkingSet::new(coordinates);
     let (mut best_gap, mut best_primal, mut known) = (f64::INFINITY, f64::INFINITY, None);
     let (status, certificate) = loop {
