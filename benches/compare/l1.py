@@ -165,7 +165,8 @@ def compare(loss: str, X, y, C: float, given, rivals: dict[str, Fit]) -> list[fl
     fit = ours(loss)
     mine = repeated(lambda: times(fit, loss, X, y, C, optimum, given.limit), given.repeat)
     proved = repeated(lambda: [fit(X, y, C, target)[0] for target in TARGETS], given.repeat)
-    print(f"  {loss}, C = {C:.4g}, {nonzero} weights: hinge {line(mine)}\n    {'to prove it':14s} {line(proved)}", flush=True)
+    print(f"  {loss}, C = {C:.4g}, {nonzero} weights: hinge {line(mine)}", flush=True)
+    print(f"    {'to prove it':14s} {line(proved)}", flush=True)
     best = [np.inf] * len(TARGETS)
     for name, rival in rivals.items():
         seconds = times(rival, loss, X, y, C, optimum, given.limit)
@@ -220,11 +221,8 @@ def search(loss: str, X, y, given, rivals: dict[str, Fit]) -> None:
     started = time.process_time()
     found = hinge.select_C(X, y, cv=splits, loss=loss, penalty="l1", fit_intercept=False, n_jobs=1)
     mine = time.process_time() - started
-    print(
-        f"  search of {len(found.Cs)} values to {found.n_nonzero.max():.0f} weights, {loss}: hinge {mine:.2f} s, best C "
-        f"{found.best_C:.3g}",
-        flush=True,
-    )
+    n_weights = int(found.n_nonzero.max())
+    print(f"  search of {len(found.Cs)} values to {n_weights} weights, {loss}: hinge {mine:.2f} s", flush=True)
     for name, fit in rivals.items():
         theirs, above, done = 0.0, 0.0, len(found.Cs)
         for k, (train, _) in enumerate(splits):

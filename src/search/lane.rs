@@ -14,7 +14,7 @@
 //! values it is no lower than the line between dual values at both. So a fit at `C` and one at the last value
 //! prove how far the solution at `C` stays accepted in between ([`AcceptedFit::with_outlook`]), often all the
 //! way: where losses cannot vanish, weights cease to depend on `C`. A dual point does not see that, as its
-//! multiple would be beyond the penalty. [`look_ahead`] says when the second fit is made.
+//! multiple would be beyond the penalty. [`looks_settled`] says when the second fit is made.
 //!
 //! A lane is fitted only where its solution is no longer accepted, and then starts from it. Routes differ in
 //! how they fit at a value ([`LaneFits`]) and in what they keep of a solution ([`Saved`]).
@@ -83,10 +83,13 @@ pub fn accepted_until(c: f64, norm: f64, loss: f64, dual: f64, tol: f64) -> f64 
     }
 }
 
-/// Whether to look from a solution at `c` as far as the last value, `far`: the one before was still accurate
-/// enough here, and as weights settle, what is to come is about as much as the last doubling brought.
-pub fn look_ahead(before: Option<&AcceptedFit>, (c, dual): (f64, f64), far: f64, tol: f64) -> bool {
-    c < far && before.is_some_and(|before| before.c < c && before.objective(c) <= (1.0 + tol) * dual)
+/// Whether a fit at the last value, `far`, is likely to prove that the solution `now` lasts until there: if
+/// what the losses have above their limit falls with the square of `C`, as it does where weights settle, the
+/// one before tells how much is left.
+pub fn looks_settled(before: &AcceptedFit, now: &AcceptedFit, far: f64, tol: f64) -> bool {
+    let fallen = before.loss / before.c - now.loss / now.c;
+    let left = fallen / ((now.c / before.c).powi(2) - 1.0);
+    before.c < now.c && now.c < far && left * far <= tol * now.objective(far)
 }
 
 /// What a lane keeps of a solution, to start from and to predict with.
@@ -439,5 +442,23 @@ mod tests {
                 prop_assert!(excess(beyond) > -1e-9, "{}", excess(beyond));
             }
         }
+    }
+
+    /// Of losses that fall towards a limit with the square of `C`, what is left is known; those that fall to
+    /// zero have far to go.
+    #[test]
+    fn solutions_look_settled_where_losses_are_near_their_limit() {
+        let (tol, far) = (1e-3f64, 1024.0f64);
+        let at =
+            |c: f64, limit: f64| AcceptedFit { c, norm: 10.0, loss: c * (limit + 1.0 / (c * c)), until: c };
+        for limit in [1.0, 100.0] {
+            let enough = (1.0 / (tol * limit)).sqrt();
+            let looks = |c: f64, ratio: f64| looks_settled(&at(c / ratio, limit), &at(c, limit), far, tol);
+            for ratio in [1.05, 2.0, 10.0] {
+                assert!(looks(1.01 * enough, ratio) && !looks(0.98 * enough, ratio), "{limit} {ratio}");
+                assert!(!looks_settled(&at(far / ratio, limit), &at(far, limit), far, tol));
+            }
+        }
+        assert!(!looks_settled(&at(32.0, 0.0), &at(64.0, 0.0), far, tol));
     }
 }

@@ -8,7 +8,7 @@
 //! Memory: one copy of the data by columns for all lanes, and for each lane the weights.
 
 use super::folds::{FoldRows, LaneSetup};
-use super::lane::{AcceptedFit, LaneFit, LaneFits, LaneRoute, Saved, look_ahead};
+use super::lane::{AcceptedFit, LaneFit, LaneFits, LaneRoute, Saved, looks_settled};
 use super::{GAP_PER_TOL, StopRule};
 use crate::fit::penalised::{PenalisedSolution, solve, start};
 use crate::fit::{Monitor, Params, Status, check_length};
@@ -64,8 +64,12 @@ fn labels_and_costs(setup: &LaneSetup<'_>, lane: usize, c: f64) -> (Vec<f64>, Ve
     (y, cost)
 }
 
-/// The fit at `c` from the last one, and where that changed little, how long it lasts. `fit` fits at a value
-/// to `tol`, from weights if there are any.
+/// Newton steps of a fit at the last value at most, as a multiple of those of the fit before it, of which at
+/// least two count: from a solution that lasts until there it takes about as many.
+const OUTLOOK_STEPS: usize = 5;
+
+/// The fit at `c` from the last one, and how long it lasts, if need be by a fit at the last value. `fit`
+/// takes a value, weights to start from and the largest number of steps.
 ///
 /// # Errors
 /// Those of `fit`.
@@ -74,20 +78,22 @@ pub fn fit_with_outlook(
     c: f64,
     last: Option<(AcceptedFit, PenalisedWeights)>,
     tol: f64,
-    fit: impl Fn(f64, Option<&[f64]>) -> Result<PenalisedSolution>,
+    fit: impl Fn(f64, Option<&[f64]>, usize) -> Result<PenalisedSolution>,
 ) -> Result<(PenalisedSolution, AcceptedFit)> {
-    let mut found = fit(c, last.as_ref().map(|(_, kept)| &kept.0[..]))?;
+    let (max_iter, far) = (setup.settings.params.max_iter, setup.last);
+    let mut found = fit(c, last.as_ref().map(|(_, kept)| &kept.0[..]), max_iter)?;
     let is_converged = found.status == Status::Converged;
     let accepted = AcceptedFit::new(c, found.penalty, found.certificate, is_converged, tol);
-    let (before, dual, far) = (last.map(|(before, _)| before), found.certificate.dual, setup.last);
-    let asks = setup.stop == StopRule::Exact && is_converged && accepted.until < far;
-    if !(asks && look_ahead(before.as_ref(), (c, dual), far, tol)) {
+    let is_asked = setup.stop == StopRule::Exact && is_converged && accepted.until < far;
+    let is_settled = |before: AcceptedFit| looks_settled(&before, &accepted, far, tol);
+    if !(is_asked && last.is_some_and(|(before, _)| is_settled(before))) {
         return Ok((found, accepted));
     }
-    let there = fit(far, Some(&found.w))?;
+    let enough = OUTLOOK_STEPS * found.n_iter.max(2);
+    let there = fit(far, Some(&found.w), max_iter.min(enough))?;
     found.passes += there.passes;
     found.n_iter += there.n_iter;
-    let accepted = accepted.with_outlook(dual, (far, there.certificate.dual), tol);
+    let accepted = accepted.with_outlook(found.certificate.dual, (far, there.certificate.dual), tol);
     Ok((found, accepted))
 }
 
@@ -130,12 +136,13 @@ impl LaneFits for PenalisedFits<'_> {
         monitor: &dyn Monitor,
     ) -> Result<LaneFit<PenalisedWeights>> {
         let settings = self.setup.settings;
-        let params = Params { tol: GAP_PER_TOL * settings.params.tol, ..settings.params };
-        let fit = |c: f64, start: Option<&[f64]>| {
+        let tol = GAP_PER_TOL * settings.params.tol;
+        let fit = |c: f64, start: Option<&[f64]>, max_iter: usize| {
+            let params = Params { tol, max_iter, ..settings.params };
             let (y, cost) = labels_and_costs(self.setup, lane, c);
             solve(&self.all.problem(&y, &cost), settings.loss, &params, start, monitor)
         };
-        let (found, accepted) = fit_with_outlook(self.setup, c, last, params.tol, fit)?;
+        let (found, accepted) = fit_with_outlook(self.setup, c, last, tol, fit)?;
         let decisions = self.of_held_out(lane, &found.w);
         Ok(PenalisedWeights::of_fit(found, accepted, decisions))
     }

@@ -9,8 +9,8 @@
 use super::folds::LaneSetup;
 use super::lane::{AcceptedFit, LaneFit, LaneFits, LaneRoute};
 use super::penalised::{PenalisedWeights, fit_with_outlook, least_of_lanes};
-use crate::fit::Monitor;
 use crate::fit::penalised::softmax;
+use crate::fit::{Monitor, Params};
 use crate::labels::penalised::PenalisedColumns;
 use crate::labels::sparse_weights::SparseWeights;
 use crate::matrix::Rows;
@@ -67,8 +67,8 @@ impl LaneFits for PenalisedSoftmaxFits<'_> {
         monitor: &dyn Monitor,
     ) -> Result<LaneFit<PenalisedWeights>> {
         let params = self.setup.class_params(fold);
-        let fit = |c: f64, start: Option<&[f64]>| {
-            let cost = costs(self.setup, fold, c);
+        let fit = |c: f64, start: Option<&[f64]>, max_iter: usize| {
+            let (params, cost) = (Params { max_iter, ..params }, costs(self.setup, fold, c));
             let problem = self.all.classes(self.setup.labels.ids, self.n_classes(), &cost);
             softmax::solve(&problem, &params, start, monitor)
         };
