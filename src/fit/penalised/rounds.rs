@@ -98,6 +98,10 @@ pub fn solve<T: SmoothPart>(
 ) -> Result<End> {
     let Rung { start, ref params, may_give_up, .. } = *rung;
     let coordinates = smooth_part.coordinates();
+    // Tried: where there is no start, that of a fit to an eighth of the rows with as large costs in sum.
+    // flights, gap 1e-2: 17 weights 0.17 s instead of 0.23, 200 as long as before, 2,620 1.8 instead of 1.3 s
+    // (logistic) and 1.7 instead of 0.8 (squared hinge), as short columns differ between rows: 6,600 weights
+    // to begin with.
     let mut w = coordinates.first_weights(start);
     let steps = NewtonSteps::new(smooth_part, params.max_iter, monitor);
     let mut steps = if start.is_some() { steps.from_solution() } else { steps };
