@@ -187,6 +187,11 @@ def line(seconds: Iterable[float]) -> str:
     return " ".join(f"{s:9.3f}" if s < np.inf else f"{'-':>9s}" for s in seconds)
 
 
+def print_refits(name: str, theirs: float, mine: float, above: float, end: str) -> None:
+    """A rival's seconds, for which values of C, how many times ours, and how far its worst objective is above ours."""
+    print(f"    {name:14s} {theirs:8.2f} s{end}, {theirs / mine:.1f}x, up to {above:.1e} above", flush=True)
+
+
 def path(loss: str, X, y, given, rivals: dict[str, Fit]) -> None:
     """A path of values of C over two decades: our search with a single split, to certified gaps of 1e-4, against refits
     of the rivals at the tolerance ``--tol``; how far above ours their worst objective is.
@@ -208,8 +213,7 @@ def path(loss: str, X, y, given, rivals: dict[str, Fit]) -> None:
             seconds, w = fit(X, y, C, given.tol)
             above = max(above, objective(loss, X, y, C, w) / float(found.objective[done].sum()) - 1.0)
             theirs, done = theirs + seconds, done + 1
-        end = "" if done == len(found.Cs) else f" for the first {done}"
-        print(f"    {name:14s} {theirs:8.2f} s{end}, {theirs / mine:.1f}x, up to {above:.1e} above", flush=True)
+        print_refits(name, theirs, mine, above, "" if done == len(found.Cs) else f" for the first {done}")
 
 
 def search(loss: str, X, y, given, rivals: dict[str, Fit]) -> None:
@@ -236,8 +240,7 @@ def search(loss: str, X, y, given, rivals: dict[str, Fit]) -> None:
                 if k == 0 and N_FOLDS * theirs > given.limit:
                     done = at + 1
                     break
-        end = "" if done == len(found.Cs) else f" for the first {done}"
-        print(f"    {name:14s} {theirs:8.2f} s{end}, {theirs / mine:.1f}x, up to {above:.1e} above", flush=True)
+        print_refits(name, theirs, mine, above, "" if done == len(found.Cs) else f" for the first {done}")
 
 
 def available(names: list[str]) -> dict[str, Callable[[str], Fit | None]]:
@@ -286,8 +289,8 @@ def main() -> None:
                     (path if given.path else search)(loss, X, y, given, known)
                     continue
                 for C in given.costs or costs_of_shares(loss, X, y, given.shares):
-                    line = compare(loss, X, y, C, given, known)
-                    for some, ratio in zip(ratios, line, strict=True):
+                    of_case = compare(loss, X, y, C, given, known)
+                    for some, ratio in zip(ratios, of_case, strict=True):
                         some.extend([ratio] if ratio < np.inf else [])
     if not any(ratios):
         return

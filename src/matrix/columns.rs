@@ -69,7 +69,8 @@ macro_rules! with_fours {
 }
 
 impl Columns {
-    /// Copies a design matrix; rows rise within a column. Two passes over the data.
+    /// Copies a design matrix; rows rise within a column. Two passes over the data. Tried: a second one that
+    /// does not look at values where all are 1; flights and a9a take as long.
     pub fn of<R: Rows>(design: &Design<'_, R>) -> Self {
         match Self::unless_cancelled(design, &|| false) {
             Ok(columns) => columns,
@@ -211,12 +212,10 @@ impl Pass for Copied<'_> {
     type Output = Result<Columns>;
     fn run<R: Rows>(self, design: &R) -> Result<Columns> {
         let mut starts = memory::zeros(design.n_cols() + 1);
-        let (mut are_ones, mut are_single, mut has_zeros) = (true, true, false);
-        self.each(design, |_, j, v| {
-            let is_zero = v == 0.0;
-            starts[j + 1] += usize::from(!is_zero);
-            has_zeros |= is_zero;
-            are_ones &= is_zero | (v == 1.0);
+        let (mut are_ones, mut are_single) = (true, true);
+        self.each_nonzero(design, |_, j, v| {
+            starts[j + 1] += 1;
+            are_ones &= v == 1.0;
             are_single &= f64::from(v as f32) == v;
         })?;
         for j in 0..design.n_cols() {
@@ -224,15 +223,7 @@ impl Pass for Copied<'_> {
         }
         let nnz = starts[design.n_cols()];
         let mut rows = memory::zeros(nnz);
-        let values = if are_ones && !has_zeros {
-            // Without a look at the values, which are most of what there is to read.
-            let mut next = memory::copy(&starts);
-            self.each(design, |i, j, _| {
-                rows[next[j]] = i as u32;
-                next[j] += 1;
-            })?;
-            Values::Ones
-        } else if are_ones {
+        let values = if are_ones {
             self.fill(design, &starts, |at, i, _| rows[at] = i as u32)?;
             Values::Ones
         } else if are_single {
@@ -249,9 +240,9 @@ impl Pass for Copied<'_> {
 }
 
 impl Copied<'_> {
-    /// Calls `f` with row, column and value of each entry, be it zero.
+    /// Calls `f` with row, column and value of each entry that is not zero: dense rows have others.
     #[inline(always)]
-    fn each<R: Rows>(&self, design: &R, mut f: impl FnMut(usize, usize, f64)) -> Result<()> {
+    fn each_nonzero<R: Rows>(&self, design: &R, mut f: impl FnMut(usize, usize, f64)) -> Result<()> {
         let mut since = UNCHECKED;
         for i in 0..design.n_rows() {
             if since >= UNCHECKED {
@@ -261,13 +252,16 @@ impl Copied<'_> {
                 }
             }
             since += design.row_len(i);
-            design.for_each(i, |j, v| f(i, j, v));
+            design.for_each(i, |j, v| {
+                if v != 0.0 {
+                    f(i, j, v);
+                }
+            });
         }
         Ok(())
     }
 
-    /// Calls `put` with the place of each entry that is not zero, its row and its value: dense rows have
-    /// others.
+    /// Calls `put` with the place of each entry, its row and its value.
     #[inline(always)]
     fn fill<R: Rows>(
         &self,
@@ -276,11 +270,9 @@ impl Copied<'_> {
         mut put: impl FnMut(usize, usize, f64),
     ) -> Result<()> {
         let mut next = memory::copy(starts);
-        self.each(design, |i, j, v| {
-            if v != 0.0 {
-                put(next[j], i, v);
-                next[j] += 1;
-            }
+        self.each_nonzero(design, |i, j, v| {
+            put(next[j], i, v);
+            next[j] += 1;
         })
     }
 }

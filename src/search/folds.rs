@@ -183,6 +183,15 @@ impl<'a> LaneSetup<'a> {
         self.part(k).test.iter().map(|&i| self.rows.dot(i as usize, w) + b).collect_large()
     }
 
+    /// The values of the held-out rows of each lane of a group; `value` takes a row and the place of the lane
+    /// in the group.
+    pub fn of_held_out(&self, lanes: &[usize], value: impl Fn(usize, usize) -> f64) -> Vec<Vec<f64>> {
+        let of_lane = |(l, k): (usize, &usize)| {
+            self.part(*k).test.iter().map(|&i| value(i as usize, l)).collect_large()
+        };
+        lanes.iter().enumerate().map(of_lane).collect()
+    }
+
     /// Decision values of zero weights, in the shape of [`super::SearchStep::decisions`].
     pub fn no_decisions(&self) -> Vec<Vec<f64>> {
         self.numbers().no_decisions(self.parts)

@@ -19,7 +19,6 @@ use super::primal::{self, ARRAYS, Group, LANES, LaneFacts, Moved, Primal};
 use super::{Route, RouteState, SearchStep};
 use crate::Result;
 use crate::fit::routes::SLOW_DESCENTS;
-use crate::memory::CollectLarge;
 
 /// The lanes of such a search.
 pub struct Handover<'a> {
@@ -133,15 +132,7 @@ impl Group for Asleep<'_> {
 
     fn held_out(&mut self) -> Result<Vec<Vec<f64>>> {
         let decided: &[[f64; LANES]] = self.state[2].as_chunks().0;
-        let of_lane = |(l, k): (usize, &usize)| {
-            self.setup
-                .part(*k)
-                .test
-                .iter()
-                .map(|&i| decided.get(i as usize).map_or(0.0, |z| z[l]))
-                .collect_large()
-        };
-        Ok(self.lanes.iter().enumerate().map(of_lane).collect())
+        Ok(self.setup.of_held_out(&self.lanes, |i, l| decided.get(i).map_or(0.0, |z| z[l])))
     }
 
     fn state(&self) -> [Vec<f64>; ARRAYS] {

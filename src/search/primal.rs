@@ -44,7 +44,6 @@ use crate::fit::stop::NewtonStop;
 use crate::fit::{Params, Problem, Status, check_length};
 use crate::labels::Labels;
 use crate::loss::{Loss, with_smooth_loss};
-use crate::memory::CollectLarge;
 use crate::{Result, memory};
 
 /// Lanes of a group: one cache line of numbers. Tried: groups of four and of one for few lanes, which doubled
@@ -302,10 +301,7 @@ impl<'a, T: Loss> Place for Here<'a, T> {
 
     fn held_out(&self, newton: &mut Newton<'_, Self::Rows, LANES>, lanes: &[usize]) -> Result<Vec<Vec<f64>>> {
         let z = &newton.rows.z;
-        let of_lane = |(l, k): (usize, &usize)| {
-            self.setup.part(*k).test.iter().map(|&i| z[i as usize][l]).collect_large()
-        };
-        Ok(lanes.iter().enumerate().map(of_lane).collect())
+        Ok(self.setup.of_held_out(lanes, |i, l| z[i][l]))
     }
 
     fn decided(newton: &Newton<'_, Self::Rows, LANES>) -> Vec<f64> {

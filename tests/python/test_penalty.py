@@ -540,7 +540,6 @@ def test_a_budget_that_is_told_is_enough(tmp_path):
 
 MEASURED = """
 import sys
-from functools import partial
 from pathlib import Path
 import hinge
 resident = lambda field: 1024 * int(Path("/proc/self/status").read_text().split(field + ":")[1].split()[0])

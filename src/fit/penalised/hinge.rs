@@ -57,8 +57,8 @@ pub fn solve(
         let smooth = SmoothedHinge { y, cost, alpha: alpha.clone(), sigma: sequence.sigma };
         let budget = MAX_INNER.min(params.max_iter - n_iter);
         let smooth_part = BinaryLosses { problem, smooth: &smooth };
-        let steps = NewtonSteps::new(&smooth_part, budget, monitor);
-        let mut steps = if n_iter > 0 || start.is_some() { steps.from_solution() } else { steps };
+        let is_near = n_iter > 0 || start.is_some();
+        let mut steps = NewtonSteps::new(&smooth_part, budget, monitor).starting_near(is_near);
         let (here, was_solved) =
             minimise(&mut steps, &mut working, &mut w, sequence.inner(&known, params.tol))?;
         n_iter += steps.taken;

@@ -129,9 +129,10 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         }
     }
 
-    /// Begins from the solution of a problem nearby: the matrix may be dearer.
-    pub fn from_solution(self) -> Self {
-        Self { gram_price: GRAM_PRICE_OF_STARTS, ..self }
+    /// The same where it `is_near`, at the solution of a problem nearby, that they begin: the matrix may be
+    /// dearer then.
+    pub fn starting_near(self, is_near: bool) -> Self {
+        Self { gram_price: if is_near { GRAM_PRICE_OF_STARTS } else { GRAM_PRICE }, ..self }
     }
 
     /// The losses at the decision values that `at` gives for each row, in spare vectors.

@@ -103,8 +103,7 @@ pub fn solve<T: SmoothPart>(
     // (logistic) and 1.7 instead of 0.8 (squared hinge), as short columns differ between rows: 6,600 weights
     // to begin with.
     let mut w = coordinates.first_weights(start);
-    let steps = NewtonSteps::new(smooth_part, params.max_iter, monitor);
-    let mut steps = if start.is_some() { steps.from_solution() } else { steps };
+    let mut steps = NewtonSteps::new(smooth_part, params.max_iter, monitor).starting_near(start.is_some());
     let mut working = WorkingSet::new(coordinates);
     let (mut best_gap, mut best_primal, mut known) = (f64::INFINITY, f64::INFINITY, None);
     let (status, certificate) = loop {
