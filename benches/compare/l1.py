@@ -22,6 +22,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 import hinge
 import numpy as np
@@ -80,7 +81,8 @@ def liblinear(loss: str) -> Fit | None:
     def fit(X, y, C, tol):
         key = id(X)
         if key not in nodes:
-            nodes.clear()
+            if len(nodes) > N_FOLDS:
+                nodes.clear()
             nodes[key] = problem(y.astype(float), X.astype(float))
         options = parameter(f"-s {6 if loss == 'logistic' else 5} -c {float(C)!r} -e {tol!r} -q")
         started = time.process_time()
@@ -187,14 +189,18 @@ def line(seconds: Iterable[float]) -> str:
     return " ".join(f"{s:9.3f}" if s < np.inf else f"{'-':>9s}" for s in seconds)
 
 
-def print_refits(name: str, theirs: float, mine: float, above: float, end: str) -> None:
-    """A rival's seconds, for which values of C, how many times ours, and how far its worst objective is above ours."""
-    print(f"    {name:14s} {theirs:8.2f} s{end}, {theirs / mine:.1f}x, up to {above:.1e} above", flush=True)
+class Refit(NamedTuple):
+    """One of the fits of a path or a search: its rows, labels and C, and the objective of ours."""
+
+    X: sp.csr_matrix
+    y: np.ndarray
+    C: float
+    objective: float
 
 
 def path(loss: str, X, y, given, rivals: dict[str, Fit]) -> None:
     """A path of values of C over two decades: our search with a single split, to certified gaps of 1e-4, against refits
-    of the rivals at the tolerance ``--tol``; how far above ours their worst objective is.
+    of the rivals.
     """
     slope = 0.5 if loss == "logistic" else 2.0
     first = 1.0 / abs(X.T @ (y * slope)).max()
@@ -204,21 +210,16 @@ def path(loss: str, X, y, given, rivals: dict[str, Fit]) -> None:
     started = time.process_time()
     found = hinge.select_C(X, y, cv=[(rows, rows[:2000])], **told)
     mine = time.process_time() - started
-    most = found.n_nonzero.max()
-    print(f"  path of {len(found.Cs)} values to {most} weights, {loss}: hinge {mine:.2f} s", flush=True)
-    for name, fit in rivals.items():
-        theirs, done, above = 0.0, 0, 0.0
-        while done < len(found.Cs) and theirs < given.limit:
-            C = float(found.Cs[done])
-            seconds, w = fit(X, y, C, given.tol)
-            above = max(above, objective(loss, X, y, C, w) / float(found.objective[done].sum()) - 1.0)
-            theirs, done = theirs + seconds, done + 1
-        print_refits(name, theirs, mine, above, "" if done == len(found.Cs) else f" for the first {done}")
+    print(
+        f"  path of {len(found.Cs)} values to {found.n_nonzero.max()} weights, {loss}: hinge {mine:.2f} s", flush=True
+    )
+    fits = [Refit(X, y, float(C), float(o.sum())) for C, o in zip(found.Cs, found.objective, strict=True)]
+    compare_refits(loss, fits, 1e-4, mine, given, rivals)
 
 
 def search(loss: str, X, y, given, rivals: dict[str, Fit]) -> None:
-    """A search for C with five folds as by default, against fits of the rivals to every fold at every C that it visits,
-    at the tolerance ``--tol``; how far above ours their worst objective is.
+    """A search for C with five folds as by default, to certified gaps of 1e-3, against fits of the rivals to every fold
+    at every C that it visits.
     """
     fold = np.random.default_rng(0).permutation(X.shape[0]) % N_FOLDS
     splits = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(N_FOLDS)]
@@ -227,20 +228,41 @@ def search(loss: str, X, y, given, rivals: dict[str, Fit]) -> None:
     mine = time.process_time() - started
     n_weights = int(found.n_nonzero.max())
     print(f"  search of {len(found.Cs)} values to {n_weights} weights, {loss}: hinge {mine:.2f} s", flush=True)
+    parts = [(X[train], y[train]) for train, _ in splits]
+    values = zip(found.Cs, found.objective, strict=True)
+    fits = [
+        Refit(*part, float(C), float(o.sum()))
+        for C, objectives in values
+        for part, o in zip(parts, objectives, strict=True)
+    ]
+    compare_refits(loss, fits, 1e-3, mine, given, rivals)
+
+
+def compare_refits(loss: str, fits: list[Refit], gap: float, mine: float, given, rivals: dict[str, Fit]) -> None:
+    """Print the seconds of each rival for these fits, at the loosest tolerance at which none of its objectives is
+    further above ours than the gap that ours proves. Who takes longer than ``--limit`` ends there.
+    """
     for name, fit in rivals.items():
-        theirs, above, done = 0.0, 0.0, len(found.Cs)
-        for k, (train, _) in enumerate(splits):
-            rows, labels = X[train], y[train]
-            for at in range(done):
-                C = float(found.Cs[at])
-                seconds, w = fit(rows, labels, C, given.tol)
-                above = max(above, objective(loss, rows, labels, C, w) / float(found.objective[at, k].sum()) - 1.0)
-                theirs += seconds
-                # The first fold says how many values there is time for.
-                if k == 0 and N_FOLDS * theirs > given.limit:
-                    done = at + 1
-                    break
-        print_refits(name, theirs, mine, above, "" if done == len(found.Cs) else f" for the first {done}")
+        for tol in TOLERANCES[given.first :]:
+            seconds, done, above = refits(loss, fits, fit, tol, gap, given.limit)
+            if above <= gap:
+                break
+        end = "" if done == len(fits) else f" for {done} of {len(fits)} fits"
+        told = f"{seconds / mine:.1f}x, tolerance {tol:g}, up to {above:.1e} above"
+        print(f"    {name:14s} {seconds:8.2f} s{end}, {told}", flush=True)
+
+
+def refits(loss: str, fits: list[Refit], fit: Fit, tol: float, gap: float, limit: float) -> tuple[float, int, float]:
+    """Seconds of a rival's fits, how many there was time for, and how far above ours the worst objective was; ends
+    with the first that is too far.
+    """
+    total, above = 0.0, 0.0
+    for done, (X, y, C, ours) in enumerate(fits):
+        if total > limit or above > gap:
+            return total, done, above
+        seconds, w = fit(X, y, C, tol)
+        total, above = total + seconds, max(above, objective(loss, X, y, C, w) / ours - 1.0)
+    return total, len(fits), above
 
 
 def available(names: list[str]) -> dict[str, Callable[[str], Fit | None]]:
@@ -269,7 +291,7 @@ def main() -> None:
     parser.add_argument("--path", action="store_true")
     parser.add_argument("--search", action="store_true")
     parser.add_argument("--values", type=int, default=100)
-    parser.add_argument("--tol", type=float, default=1e-3, help="of the rivals' refits on a path or in a search")
+    parser.add_argument("--first", type=int, default=2, help="which of the tolerances refits begin with")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     rivals = available(given.rivals)

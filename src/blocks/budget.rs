@@ -154,8 +154,9 @@ pub fn penalised_bytes(store: &Store, lanes: usize, blocks: usize) -> u64 {
     whole + states + lanes * (of_rows + of_columns) + page_bytes()
 }
 
-/// Where the entries of a column begin, and its penalty.
-const PENALISED_COLUMN: u64 = 8 + 32;
+/// Where the entries of a column begin and end, its penalty, and what it needs to leave zero. Fits of some
+/// columns copy this of them, at most half, and have shorter vectors by as much.
+const PENALISED_COLUMN: u64 = 16 + 32 + 8;
 
 /// Whether a multinomial fit of all classes has room in memory, with so many copies of the rows: tables of
 /// rows x classes, of both its solvers, and blocks of columns x classes.

@@ -3,6 +3,7 @@
 
 use super::sparse::{self, Indicator, LabelTask, SparseSolution};
 use super::{Classification, check_row_count, check_weights, weighted_rows};
+use crate::fit::penalised::reach::Reach;
 use crate::fit::penalised::softmax::{self, PenalisedClasses};
 use crate::fit::penalised::{PenalisedProblem, PenalisedSolution, solve};
 use crate::fit::{Certificate, Intercept, Monitor, Params, Solution, SolverKind, Status};
@@ -18,8 +19,10 @@ use crate::{Error, Result, memory, parallel};
 pub struct PenalisedColumns {
     /// The columns.
     pub columns: Columns,
-    /// Their penalties and bounds.
+    /// Their penalties and bounds,
     pub terms: Vec<Term>,
+    /// and what they need to leave zero.
+    reach: Option<Reach>,
     /// Number of columns of the data themselves.
     n_cols: usize,
     /// Height of the constant column, 0 for none.
@@ -47,12 +50,14 @@ impl PenalisedColumns {
         let terms = (0..n_cols).map(|j| penalty.term(j)).chain(term).collect_large();
         let design = Design { rows, ids: None, bias };
         let columns = Columns::unless_cancelled(&design, &|| monitor.cancelled())?;
-        Ok(Self { columns, terms, n_cols, bias })
+        let reach = Reach::of(&columns, &terms);
+        Ok(Self { columns, terms, reach, n_cols, bias })
     }
 
     /// The problem of labels and costs of all rows.
     pub fn problem<'a>(&'a self, y: &'a [f64], cost: &'a [f64]) -> PenalisedProblem<'a> {
-        PenalisedProblem { columns: &self.columns, y, cost, terms: &self.terms }
+        let Self { columns, terms, .. } = self;
+        PenalisedProblem { columns, y, cost, terms, reach: self.reach.as_ref() }
     }
 
     /// The problem of all classes, one per row, and their costs.
@@ -62,7 +67,8 @@ impl PenalisedColumns {
         n_classes: usize,
         cost: &'a [f64],
     ) -> PenalisedClasses<'a> {
-        PenalisedClasses { columns: &self.columns, class, n_classes, cost, terms: &self.terms }
+        let Self { columns, terms, .. } = self;
+        PenalisedClasses { columns, class, n_classes, cost, terms, reach: self.reach.as_ref() }
     }
 
     /// Solves the problem of labels and costs of all rows.

@@ -1,6 +1,7 @@
 //! A copy of the rows by columns, for methods that change one weight at a time.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::design::Design;
 use super::rows::{Pass, Rows};
@@ -8,10 +9,17 @@ use crate::memory::CollectLarge;
 use crate::{Error, Result, memory};
 
 /// The entries of each column that are not zero: 4 bytes each for the rows, and for the values none where all
-/// are 1, 4 where single precision holds them exactly, else 8.
+/// are 1, 4 where single precision holds them exactly, else 8. Some of the columns share the entries of all.
 pub struct Columns {
     n_rows: usize,
-    starts: Vec<usize>,
+    n_entries: usize,
+    /// Where the entries of each column begin and end.
+    places: Vec<Range<usize>>,
+    entries: Arc<Entries>,
+}
+
+/// The entries of all columns, one column after the other.
+struct Entries {
     rows: Vec<u32>,
     values: Values,
 }
@@ -31,7 +39,7 @@ enum Values {
 /// Runs `$body` with `$values` an iterator over the values of a range of entries, whatever their form.
 macro_rules! with_values {
     ($columns:expr, $range:expr, $values:ident => $body:expr) => {
-        match &$columns.values {
+        match &$columns.entries.values {
             Values::Ones => {
                 let $values = std::iter::repeat_n(1.0f64, $range.len());
                 $body
@@ -51,7 +59,7 @@ macro_rules! with_values {
 /// The same with an iterator over whole groups of [`WAYS`] values.
 macro_rules! with_fours {
     ($columns:expr, $range:expr, $values:ident => $body:expr) => {
-        match &$columns.values {
+        match &$columns.entries.values {
             Values::Ones => {
                 let $values = std::iter::repeat_n([1.0f64; WAYS], $range.len() / WAYS);
                 $body
@@ -89,6 +97,19 @@ impl Columns {
         Ok(design.visit(Copied { is_cancelled })?.joined())
     }
 
+    /// Columns that begin at `starts`, where all of them end, too.
+    fn new(n_rows: usize, starts: &[usize], rows: Vec<u32>, values: Values) -> Self {
+        let places = starts.windows(2).map(|pair| pair[0]..pair[1]).collect_large();
+        Self { n_rows, n_entries: rows.len(), places, entries: Arc::new(Entries { rows, values }) }
+    }
+
+    /// The columns of `list`, in this order.
+    pub fn chosen(&self, list: &[u32]) -> Self {
+        let places: Vec<Range<usize>> = list.iter().map(|&j| self.places(j as usize)).collect_large();
+        let n_entries = places.iter().map(Range::len).sum();
+        Self { n_rows: self.n_rows, n_entries, places, entries: self.entries.clone() }
+    }
+
     /// Entries of a row that stand twice in a column as one, their sum: products on one hashed weight
     /// ([`crate::pairs`]).
     fn joined(self) -> Self {
@@ -96,7 +117,7 @@ impl Columns {
         if !(0..self.len()).any(is_twice) {
             return self;
         }
-        let mut starts = memory::with_capacity(self.starts.len());
+        let mut starts = memory::with_capacity(self.len() + 1);
         let mut rows: Vec<u32> = memory::with_capacity(self.n_entries());
         let mut values: Vec<f64> = memory::with_capacity(self.n_entries());
         starts.push(0);
@@ -111,21 +132,21 @@ impl Columns {
             });
             starts.push(rows.len());
         }
-        Self { n_rows: self.n_rows, starts, rows, values: Values::Double(values) }
+        Self::new(self.n_rows, &starts, rows, Values::Double(values))
     }
 
     /// Multiplies the entries of each row by its factor.
     pub fn scale_rows(&mut self, factor: &[f64]) {
-        let range = 0..self.rows.len();
-        let scaled = with_values!(self, range, values => {
-            values.zip(&self.rows).map(|(v, &i)| v * factor[i as usize]).collect_large()
+        let rows = &self.entries.rows;
+        let scaled = with_values!(self, 0..rows.len(), values => {
+            values.zip(rows).map(|(v, &i)| v * factor[i as usize]).collect_large()
         });
-        self.values = Values::Double(scaled);
+        self.entries = Arc::new(Entries { rows: memory::copy(rows), values: Values::Double(scaled) });
     }
 
     /// Number of columns.
     pub fn len(&self) -> usize {
-        self.starts.len() - 1
+        self.places.len()
     }
 
     /// Whether there are no columns.
@@ -140,28 +161,28 @@ impl Columns {
 
     /// Number of all entries.
     pub fn n_entries(&self) -> usize {
-        self.rows.len()
+        self.n_entries
     }
 
     /// Number of entries of column `j`.
     pub fn column_len(&self, j: usize) -> usize {
-        self.starts[j + 1] - self.starts[j]
+        self.places[j].len()
     }
 
     /// Places of the entries of column `j` among those of all columns.
     pub fn places(&self, j: usize) -> Range<usize> {
-        self.starts[j]..self.starts[j + 1]
+        self.places[j].clone()
     }
 
     /// Those of some places of a column, which rise, that are before row `behind`.
     pub fn places_before(&self, places: Range<usize>, behind: u32) -> Range<usize> {
-        let rows = &self.rows[places.clone()];
+        let rows = &self.entries.rows[places.clone()];
         places.start..places.start + rows.iter().position(|&i| i >= behind).unwrap_or(rows.len())
     }
 
     /// Rows of the entries at some places, which rise within a column.
     pub fn rows_at(&self, places: Range<usize>) -> &[u32] {
-        &self.rows[places]
+        &self.entries.rows[places]
     }
 
     /// Calls `f` with the row and value of each entry of column `j`.
@@ -173,7 +194,7 @@ impl Columns {
     /// The same for the entries at some places.
     #[inline(always)]
     pub fn for_each_at(&self, places: Range<usize>, mut f: impl FnMut(usize, f64)) {
-        let rows = &self.rows[places.clone()];
+        let rows = &self.entries.rows[places.clone()];
         with_values!(self, places, values => rows.iter().zip(values).for_each(|(&i, v)| f(i as usize, v)));
     }
 
@@ -182,7 +203,7 @@ impl Columns {
     pub fn sum<const K: usize>(&self, j: usize, f: impl Fn(usize, f64) -> [f64; K]) -> [f64; K] {
         let mut sums = [[0.0; K]; WAYS];
         let places = self.places(j);
-        let (fours, rest) = self.rows[places.clone()].as_chunks::<WAYS>();
+        let (fours, rest) = self.entries.rows[places.clone()].as_chunks::<WAYS>();
         with_fours!(self, places, values => for (rows, values) in fours.iter().zip(values) {
             for way in 0..WAYS {
                 add(&mut sums[way], f(rows[way] as usize, values[way]));
@@ -235,7 +256,7 @@ impl Pass for Copied<'_> {
             self.fill(design, &starts, |at, i, v| (rows[at], values[at]) = (i as u32, v))?;
             Values::Double(values)
         };
-        Ok(Columns { n_rows: design.n_rows(), starts, rows, values })
+        Ok(Columns::new(design.n_rows(), &starts, rows, values))
     }
 }
 
@@ -299,6 +320,17 @@ mod tests {
         assert_eq!(entries(&columns), [vec![(0, 1.0)], vec![(0, 2.0), (2, 3.0)], vec![]]);
         let all = Design { rows: &x, ids: None, bias: 0.0 };
         assert!(matches!(Columns::unless_cancelled(&all, &|| true), Err(Error::Cancelled)));
+    }
+
+    #[test]
+    fn some_columns_share_the_entries_of_all() {
+        let (x, _) = CsrView::new(&[0, 2, 3, 6], &[1, 3, 1, 0, 1, 3], &[2.0f64; 6], 4).unwrap();
+        let all = Columns::of(&Design { rows: &x, ids: None, bias: 0.0 });
+        let some = all.chosen(&[3, 0, 2]);
+        assert_eq!(entries(&some), [vec![(0, 2.0), (2, 2.0)], vec![(2, 2.0)], vec![]]);
+        assert_eq!((some.n_rows(), some.n_entries(), some.column_len(0)), (3, 3, 2));
+        assert_eq!(some.sum(0, |i, v| [v * i as f64]), [4.0]);
+        assert_eq!(entries(&some.chosen(&[1])), [vec![(2, 2.0)]]);
     }
 
     #[test]

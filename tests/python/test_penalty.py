@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp, softmax
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.feature_selection import SelectFromModel
@@ -227,6 +227,40 @@ def test_wide_tables_are_descended_on_the_squared_hinge_itself():
             assert found.relative_gap[0] <= tol
             assert found.dual[0] <= best * (1 + 1e-12)
             assert found.primal[0] <= best * (1 + tol)
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, "hinge", "multinomial"])
+@pytest.mark.parametrize("C", [0.5, 5.0])
+def test_conditions_hold_on_columns_that_fits_leave_out(loss, C):
+    """Of 4,000 columns most have an entry or two: too few for a weight, whatever the others do. The slopes of the
+    losses know of no such rule.
+    """
+    n, d = 300, 4000
+    random = np.random.default_rng(5)
+    X = sp.random(n, d, 0.005, format="csr", random_state=random) * 0.3
+    X = sp.csr_matrix(sp.hstack([sp.random(n, 40, 0.4, random_state=random), X]))
+    scores = X @ random.standard_normal((d + 40, 3))
+    y = scores.argmax(axis=1) if loss == "multinomial" else np.where(scores[:, 0] > 0, 1, -1)
+    l1 = {"penalty": "elasticnet", "l1_ratio": 1.0, "C": C, "tol": 1e-8}
+    is_softmax = loss == "multinomial"
+    fitted = (model("logistic", multi_class=loss, **l1) if is_softmax else model(loss, **l1)).fit(X, y)
+    assert fitted.certificate_.converged
+    assert fitted.coef_.any()
+    if loss == "hinge":  # where margins are 1, dual variables are no slopes: it is a linear program
+        least = least_hinge(X.toarray(), y, C, np.ones(d + 40), [(-np.inf, np.inf)] * (d + 40))
+        assert fitted.certificate_.primal == pytest.approx(least, rel=1e-7)
+        return
+    z = X @ fitted.coef_.T + fitted.intercept_
+    if is_softmax:
+        slopes = softmax(z, axis=1) - np.eye(3)[y]
+    else:
+        margins = y[:, None] * z
+        straight = {"modified_huber": -1.0}.get(loss, -np.inf)  # below this margin
+        steep = -expit(-margins) if loss == "logistic" else -2.0 * np.maximum(0.0, 1.0 - np.maximum(margins, straight))
+        slopes = y[:, None] * steep
+    v = C * (X.T @ slopes).T
+    assert np.abs(v).max() <= 1.0 + 1e-3
+    assert np.abs(v + np.sign(fitted.coef_))[fitted.coef_ != 0].max() <= 1e-3
 
 
 def test_a_penalised_intercept_is_liblinears():

@@ -18,7 +18,7 @@ pub fn onto_free_columns(
     upper: impl Fn(usize) -> f64,
     alpha: &mut [f64],
 ) -> bool {
-    let PenalisedProblem { columns, y, cost, terms } = *problem;
+    let PenalisedProblem { columns, y, cost, terms, .. } = *problem;
     let free: Vec<usize> = (0..terms.len()).filter(|&j| terms[j].is_free()).collect();
     if free.is_empty() {
         return true;

@@ -74,7 +74,7 @@ pub fn solve(
             let prove = |sums| proof::certificate(problem, Hinge, &losses.slope, &w, sums);
             let (proven, readings) = proof::to_tolerance(prove, gaps);
             passes += readings;
-            certificate = proven;
+            certificate = proven.certificate;
             is_proven = certificate.relative_gap() <= params.tol;
         }
         let is_better =
@@ -102,10 +102,11 @@ pub fn solve(
         best.certificate
     } else {
         passes += 1.0;
-        proof::certificate(problem, Hinge, &best.losses.slope, &best.w, proof::SlopeSums::Plain)
+        proof::certificate(problem, Hinge, &best.losses.slope, &best.w, proof::SlopeSums::Plain).certificate
     };
     let penalty = coordinates.penalty(&best.w);
-    Ok(PenalisedSolution { w: best.w, certificate, penalty, status, n_iter, passes })
+    let largest_dual = cost.iter().copied().fold(0.0, f64::max);
+    Ok(PenalisedSolution { w: best.w, certificate, largest_dual, penalty, status, n_iter, passes })
 }
 
 /// Rounds on a smooth problem until its gap is small enough; whether it is.

@@ -141,7 +141,15 @@ mod tests {
             let status = if n_iter == 10 { Status::Converged } else { Status::MaxIter };
             let certificate = Certificate { primal: 1.0, dual: 1.0 };
             let w = vec![rung.share];
-            Ok(End::Solution(PenalisedSolution { w, certificate, penalty: 0.0, status, n_iter, passes: 1.0 }))
+            Ok(End::Solution(PenalisedSolution {
+                w,
+                certificate,
+                largest_dual: 0.0,
+                penalty: 0.0,
+                status,
+                n_iter,
+                passes: 1.0,
+            }))
         });
         (found.expect("no fit fails"), visited.into_inner())
     }
@@ -178,7 +186,15 @@ mod tests {
             let certificate = Certificate { primal: 1.0, dual: 1.0 };
             let status = Status::Converged;
             let (w, passes) = (vec![w], 1.0);
-            Ok(End::Solution(PenalisedSolution { w, certificate, penalty: 0.0, status, n_iter, passes }))
+            Ok(End::Solution(PenalisedSolution {
+                w,
+                certificate,
+                largest_dual: 0.0,
+                penalty: 0.0,
+                status,
+                n_iter,
+                passes,
+            }))
         });
         assert_eq!(found.expect("no fit fails").w, [1.0]);
         let visited = visited.into_inner();

@@ -20,6 +20,8 @@
 //!
 //! The hinge, which has a corner, is met by a sequence of smooth terms ([`hinge`]).
 //!
+//! Columns that cannot reach their penalty at such costs are left out from the start ([`reach`]).
+//!
 //! The answer is proved in spite of rounding ([`proof`]), as that of every other solver.
 //!
 //! Memory: the copy of the data by columns, five vectors of columns and seventeen of rows (the softmax has
@@ -42,6 +44,7 @@ pub mod newton;
 pub mod path;
 pub mod proof;
 pub mod quadratic;
+pub mod reach;
 pub mod rounds;
 pub mod smooth;
 pub mod smooth_part;
@@ -62,7 +65,9 @@ use crate::matrix::columns::Columns;
 use crate::penalty::Term;
 use binary::BinaryLosses;
 use coordinates::Coordinates;
+use reach::{DualBound, PartialFit, Reach};
 use rounds::RoundStart;
+use smooth_part::Losses;
 
 /// Bytes that the matrix of a model and its factor take at most, and those of its heaviest columns, for data
 /// of so many entries and a problem of so many coordinates; the factors twice, as memory that one of the step
@@ -86,12 +91,19 @@ pub struct PenalisedProblem<'a> {
     pub cost: &'a [f64],
     /// Penalty and bounds, one per column.
     pub terms: &'a [Term],
+    /// What the columns need, where fits may leave out those that are out of reach.
+    pub reach: Option<&'a Reach>,
 }
 
 impl PenalisedProblem<'_> {
     /// What there is to move: the weights of the columns.
     pub fn coordinates(&self) -> Coordinates<'_> {
         Coordinates { columns: self.columns, terms: self.terms, n_blocks: 1 }
+    }
+
+    /// That of some of the columns.
+    fn part<'p>(&'p self, part: &PartialFit<'p>) -> PenalisedProblem<'p> {
+        PenalisedProblem { columns: part.columns, terms: part.terms, reach: None, ..*self }
     }
 }
 
@@ -102,6 +114,8 @@ pub struct PenalisedSolution {
     pub w: Vec<f64>,
     /// How good they are.
     pub certificate: Certificate,
+    /// The largest dual variable of its point.
+    pub largest_dual: f64,
     /// The penalty's part of the primal value.
     pub penalty: f64,
     /// How the fit ended.
@@ -123,9 +137,28 @@ pub fn solve(
     start: Option<&[f64]>,
     monitor: &dyn Monitor,
 ) -> Result<PenalisedSolution> {
-    with_smooth_loss!(loss, loss => solve_smooth(problem, loss, params, start, monitor), else {
-        hinge::solve(problem, params, start, monitor)
+    let from = (params, start);
+    with_smooth_loss!(loss, loss => {
+        let bound = || largest_duals(problem, loss, start);
+        reach::solve(problem.reach, problem.coordinates(), bound, from, |part| {
+            solve_smooth(&problem.part(part), loss, &part.params, part.start, monitor)
+        })
+    }, else {
+        let bound = || DualBound::of_costs(problem.cost);
+        reach::solve(problem.reach, problem.coordinates(), bound, from, |part| {
+            hinge::solve(&problem.part(part), &part.params, part.start, monitor)
+        })
     })
+}
+
+/// The largest dual variables at the weights of `start`, and at any.
+fn largest_duals<L: Loss>(problem: &PenalisedProblem<'_>, loss: L, start: Option<&[f64]>) -> DualBound {
+    let PenalisedProblem { y, cost, .. } = *problem;
+    let smooth_part = BinaryLosses { problem, smooth: &Weighted { loss, y, cost } };
+    let losses = Losses::at(&smooth_part, problem.coordinates().decisions(start.unwrap_or_default()));
+    let at_start = losses.slope.iter().fold(0.0, |largest, g| f64::max(largest, g.abs()));
+    let most = cost.iter().map(|c| loss.upper(*c)).fold(0.0, f64::max);
+    DualBound { at_start, most }
 }
 
 fn solve_smooth<L: Loss>(

@@ -96,15 +96,23 @@ pub fn slopes_in_doubt(
     v.iter().map(|[v, blur]| (*v, *blur)).unzip()
 }
 
-/// Primal value, and dual value less all that rounding can have done. `slopes` are those of a dual point
-/// along the decision values.
+/// A certificate, and what it says of columns that are not looked at ([`super::reach`]).
+#[derive(Clone, Copy)]
+pub struct Proof {
+    /// Primal value, and dual value less all that rounding can have done.
+    pub certificate: Certificate,
+    /// The largest dual variable of its point.
+    pub largest_dual: f64,
+}
+
+/// The proof of weights. `slopes` are those of a dual point along the decision values.
 pub fn certificate<L: Loss>(
     problem: &PenalisedProblem<'_>,
     loss: L,
     slopes: &[f64],
     w: &[f64],
     sums: SlopeSums,
-) -> Certificate {
+) -> Proof {
     let PenalisedProblem { columns, y, cost, .. } = *problem;
     let (n, d, coordinates) = (y.len(), w.len(), problem.coordinates());
     let (z, doubt) = decisions_in_doubt(columns, w);
@@ -126,7 +134,9 @@ pub fn certificate<L: Loss>(
     let of_sums =
         (chain(n) + 16.0) * (values + dual_size) + (2.0 * chain(d) + 16.0) * (penalty + conjugate_size);
     let rounding = slack + UNIT * (of_sums + DUAL_TERM * total);
-    Certificate { primal: values + penalty, dual: dual_terms - conjugates - free - rounding }
+    let dual = dual_terms - conjugates - free - rounding;
+    let largest_dual = scale * alpha.iter().copied().fold(0.0, f64::max);
+    Proof { certificate: Certificate { primal: values + penalty, dual }, largest_dual }
 }
 
 /// The losses, and how much larger they may be for what rounding may have done to the decision values.
@@ -160,15 +170,12 @@ impl<L: Loss> OfRows<2> for LossesInDoubt<'_, L> {
 
 /// The proof of a rough gap, with closer sums where those alone are in the way of the tolerance; and how many
 /// readings of all entries it took.
-pub fn to_tolerance(
-    certificate: impl Fn(SlopeSums) -> Certificate,
-    (rough, tol): (f64, f64),
-) -> (Certificate, f64) {
-    let plain = certificate(SlopeSums::Plain);
-    if rough > tol || plain.relative_gap() <= tol {
+pub fn to_tolerance(proof: impl Fn(SlopeSums) -> Proof, (rough, tol): (f64, f64)) -> (Proof, f64) {
+    let plain = proof(SlopeSums::Plain);
+    if rough > tol || plain.certificate.relative_gap() <= tol {
         return (plain, 1.0);
     }
-    (certificate(SlopeSums::Close), 3.0)
+    (proof(SlopeSums::Close), 3.0)
 }
 
 /// What the free coordinates are charged for slopes `v`, at `scale` times the dual point, if none of them

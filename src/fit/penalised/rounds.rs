@@ -2,11 +2,12 @@
 
 use super::PenalisedSolution;
 use super::coordinates::Coordinates;
+use super::dual_point;
 use super::ladder::{End, Rung};
 use super::newton::{NOISE, NewtonSteps};
+use super::proof::{self, Proof};
 use super::smooth_part::{Losses, SmoothPart};
 use super::working_set::WorkingSet;
-use super::{dual_point, proof};
 use crate::fit::monitor::{Monitor, Progress};
 use crate::fit::params::WORKING_SET;
 use crate::fit::problem::{Certificate, Status};
@@ -84,7 +85,7 @@ impl RoundStart {
 }
 
 /// What proves the weights with which a round begins.
-pub type Prover<'a> = &'a dyn Fn(&RoundStart, &[f64], proof::SlopeSums) -> Certificate;
+pub type Prover<'a> = &'a dyn Fn(&RoundStart, &[f64], proof::SlopeSums) -> Proof;
 
 /// The fit of a rung, of whose costs `smooth_part` is made.
 ///
@@ -106,7 +107,7 @@ pub fn solve<T: SmoothPart>(
     let mut steps = NewtonSteps::new(smooth_part, params.max_iter, monitor).starting_near(start.is_some());
     let mut working = WorkingSet::new(coordinates);
     let (mut best_gap, mut best_primal, mut known) = (f64::INFINITY, f64::INFINITY, None);
-    let (status, certificate) = loop {
+    let (status, proof) = loop {
         let here = RoundStart::of(&mut steps, &working, &mut w, known.take())?;
         steps.poll()?;
         let mut gap = here.rough.relative_gap();
@@ -119,7 +120,7 @@ pub fn solve<T: SmoothPart>(
         if gap <= params.tol || is_over || is_stuck {
             let (proven, passes) = proof::to_tolerance(|sums| prove(&here, &w, sums), (gap, params.tol));
             steps.passes += passes;
-            gap = proven.relative_gap();
+            gap = proven.certificate.relative_gap();
             if gap <= params.tol {
                 break (Status::Converged, proven);
             }
@@ -146,7 +147,9 @@ pub fn solve<T: SmoothPart>(
     };
     let penalty = coordinates.penalty(&w);
     let (n_iter, passes) = (steps.taken, steps.passes);
-    Ok(End::Solution(PenalisedSolution { w, certificate, penalty, status, n_iter, passes }))
+    let Proof { certificate, largest_dual } = proof;
+    let found = PenalisedSolution { w, certificate, largest_dual, penalty, status, n_iter, passes };
+    Ok(End::Solution(found))
 }
 
 /// Tells how far a fit is.

@@ -74,7 +74,7 @@ pub fn term(kind: usize, j: usize) -> Term {
 }
 
 /// A random problem with what it borrows.
-struct Table {
+pub struct Table {
     values: Vec<f64>,
     columns: Columns,
     y: Vec<f64>,
@@ -84,7 +84,7 @@ struct Table {
 
 impl Table {
     /// Of `n` rows and `d` columns with penalties of a kind, and the free one of an intercept.
-    fn random((n, d): (usize, usize), kind: usize, has_intercept: bool, cost: f64, seed: u64) -> Self {
+    pub fn random((n, d): (usize, usize), kind: usize, has_intercept: bool, cost: f64, seed: u64) -> Self {
         let values = entries(n, d, seed);
         let rows: Matrix<'_> = DenseView::new(&values, n, d).unwrap().0.into();
         let bias = if has_intercept { 1.0 } else { 0.0 };
@@ -95,15 +95,21 @@ impl Table {
         Self { values, columns, y, cost, terms }
     }
 
+    /// The signs of a column's entries.
+    pub fn signs(&self, j: usize) -> Vec<f64> {
+        let d = self.values.len() / self.y.len();
+        self.values.iter().skip(j).step_by(d).map(|x| x.signum()).collect()
+    }
+
     /// Whether rows of both labels have costs.
-    fn has_both_signs(&self) -> bool {
+    pub fn has_both_signs(&self) -> bool {
         let seen = |sign: f64| self.y.iter().zip(&self.cost).any(|(y, cost)| *y == sign && *cost > 0.0);
         seen(1.0) && seen(-1.0)
     }
 
-    fn problem(&self) -> PenalisedProblem<'_> {
+    pub fn problem(&self) -> PenalisedProblem<'_> {
         let Self { columns, y, cost, terms, .. } = self;
-        PenalisedProblem { columns, y, cost, terms }
+        PenalisedProblem { columns, y, cost, terms, reach: None }
     }
 }
 
@@ -117,7 +123,7 @@ fn share_after<L: Loss>(loss: L, cost: f64) -> f64 {
     });
     let (y, cost) = ([1.0], [cost]);
     let terms = [Term { l1: 0.1, l2: 0.0, lower: f64::NEG_INFINITY, upper: f64::INFINITY }];
-    let problem = PenalisedProblem { columns: &columns, y: &y, cost: &cost, terms: &terms };
+    let problem = PenalisedProblem { columns: &columns, y: &y, cost: &cost, terms: &terms, reach: None };
     let part = BinaryLosses { problem: &problem, smooth: &Weighted { loss, y: &y, cost: &cost } };
     let mut steps = NewtonSteps::new(&part, 1, &Silent);
     let losses = Losses::at(&part, vec![0.0]);
@@ -279,7 +285,8 @@ proptest! {
         terms.push(Term::FREE);
         for loss in [LossKind::SquaredHinge, LossKind::Logistic] {
             let ones = vec![1.0; n];
-            let problem = PenalisedProblem { columns: &columns, y: &y, cost: &ones, terms: &terms };
+            let (columns, terms) = (&columns, &terms[..]);
+            let problem = PenalisedProblem { columns, y: &y, cost: &ones, terms, reach: None };
             let Some(c) = start::largest_null_cost(&problem, loss, &Silent).unwrap() else { continue };
             let nonzero = |c: f64| {
                 let costs = vec![c; n];
@@ -315,7 +322,7 @@ proptest! {
         let of = |j| if is_plain { Term { l1: 0.0, l2: 1.0, ..Term::FREE } } else { term(kind, j) };
         let mut terms: Vec<Term> = (0..d).map(of).collect();
         terms.extend(has_intercept.then_some(Term::FREE));
-        let problem = PenalisedProblem { columns: &columns, y: &y, cost: &costs, terms: &terms };
+        let problem = PenalisedProblem { columns: &columns, y: &y, cost: &costs, terms: &terms, reach: None };
         let params = Params { tol: 1e-7, ..Params::default() };
         let found = solve(&problem, LossKind::Hinge, &params, None, &Silent).unwrap();
         prop_assert_eq!(found.status, Status::Converged, "{:?}", found);

@@ -39,6 +39,7 @@ pub mod shift;
 
 use super::chosen_columns::ChosenColumns;
 use super::coordinates::Coordinates;
+use super::reach::{self, DualBound, Reach};
 use super::rounds::RoundStart;
 use super::smooth_part::{Losses, SmoothPart};
 use super::{PenalisedSolution, ladder, rounds, start};
@@ -65,6 +66,8 @@ pub struct PenalisedClasses<'a> {
     pub cost: &'a [f64],
     /// Penalty and bounds, one per column, the same for all classes.
     pub terms: &'a [Term],
+    /// As in [`super::PenalisedProblem`].
+    pub reach: Option<&'a Reach>,
 }
 
 /// Fits to the relative duality gap `params.tol`, from the weights of `start`, one class after the other, or
@@ -79,10 +82,15 @@ pub fn solve(
     monitor: &dyn Monitor,
 ) -> Result<PenalisedSolution> {
     problem.check_size()?;
-    ladder::solve(params, start, |rung| {
-        let problem = PenalisedClasses { cost: &rung.costs(problem.cost), ..*problem };
-        let prove = |here: &RoundStart, w: &[f64], sums| proof::certificate(&problem, &here.losses, w, sums);
-        rounds::solve(&problem, &prove, rung, monitor)
+    let bound = || DualBound::of_costs(problem.cost);
+    reach::solve(problem.reach, problem.coordinates(), bound, (params, start), |part| {
+        let some = PenalisedClasses { columns: part.columns, terms: part.terms, reach: None, ..*problem };
+        ladder::solve(&part.params, part.start, |rung| {
+            let problem = PenalisedClasses { cost: &rung.costs(some.cost), ..some };
+            let prove =
+                |here: &RoundStart, w: &[f64], sums| proof::certificate(&problem, &here.losses, w, sums);
+            rounds::solve(&problem, &prove, rung, monitor)
+        })
     })
 }
 

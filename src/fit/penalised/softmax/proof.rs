@@ -22,7 +22,7 @@ use crate::fit::penalised::coordinates::Coordinates;
 use crate::fit::penalised::dual_point::{conjugates, scale};
 use crate::fit::penalised::free_columns::{STEPS_PER_FREE, conjugate_gradient};
 use crate::fit::penalised::proof::{
-    SlopeSums, decisions_in_doubt, free_reach, price_of_free, slopes_in_doubt,
+    Proof, SlopeSums, decisions_in_doubt, free_reach, price_of_free, slopes_in_doubt,
 };
 use crate::fit::penalised::smooth_part::{Losses, SmoothPart};
 use crate::fit::problem::Certificate;
@@ -36,13 +36,8 @@ const SMALL: f64 = 0.1;
 /// Shifts of logits along free columns up to which a probability stays one.
 const INSIDE: f64 = 0.25;
 
-/// Primal value, and dual value less all that rounding can have done.
-pub fn certificate(
-    problem: &PenalisedClasses<'_>,
-    losses: &Losses,
-    w: &[f64],
-    sums: SlopeSums,
-) -> Certificate {
+/// The proof of weights by the dual point of their losses.
+pub fn certificate(problem: &PenalisedClasses<'_>, losses: &Losses, w: &[f64], sums: SlopeSums) -> Proof {
     let (n, d, coordinates) = (problem.cost.len(), w.len(), problem.coordinates());
     let n_classes = problem.n_classes as f64;
     let (z, errors) = decisions_and_errors(coordinates, w);
@@ -50,12 +45,12 @@ pub fn certificate(
     let here = Losses::at(problem, z);
     let width = widest(&here.z, n).min(DEEPEST);
 
-    let mut dual = DualTable::of(problem, losses);
-    dual.move_onto_free_columns();
-    let (v, blurs) = slopes_in_doubt(coordinates, sums, |j, sums| dual.slope_and_blur(j, sums));
+    let mut table = DualTable::of(problem, losses);
+    table.move_onto_free_columns();
+    let (v, blurs) = slopes_in_doubt(coordinates, sums, |j, sums| table.slope_and_blur(j, sums));
     let blur = |j: usize| blurs[j];
-    let scale = scale(coordinates, &v, blur).min(1.0 / dual.excess()) * (1.0 - 8.0 * UNIT);
-    let [dual_terms, dual_size] = problem.dual_terms(&dual.a, scale);
+    let scale = scale(coordinates, &v, blur).min(1.0 / table.excess()) * (1.0 - 8.0 * UNIT);
+    let [dual_terms, dual_size] = problem.dual_terms(&table.a, scale);
     let [conjugates, conjugate_size] = conjugates(coordinates, &v, scale, blur);
     let free = price_of_free(coordinates, &v, scale, blur, reach);
 
@@ -67,15 +62,16 @@ pub fn certificate(
         let own = problem.class[i] as usize * n + i;
         let rest = -here.slope[own] / c;
         let between = if e < SMALL { (1.3 * rest).min(1.0) } else { 1.0 };
-        [2.0 * c * e * between, scale * dual.a[own]]
+        [2.0 * c * e * between, scale * table.a[own]]
     });
     let penalty = coordinates.penalty(w);
     let of_losses = (chain(n) + width + 4.0 * n_classes + 32.0) * here.value;
     let of_dual = (chain(n) + 4.0 * n_classes + 16.0) * dual_size;
     let of_weights = (2.0 * chain(d) + 16.0) * (penalty + conjugate_size);
     let rounding = slack + UNIT * (of_losses + of_dual + of_weights + DUAL_TERM * n_classes * total);
-    let primal = here.value + penalty;
-    Certificate::proved(primal, dual_terms - conjugates - free - rounding)
+    let dual = dual_terms - conjugates - free - rounding;
+    let certificate = Certificate::proved(here.value + penalty, dual);
+    Proof { certificate, largest_dual: scale * table.largest() }
 }
 
 /// Decision values, and by how much those of a row may be off.
@@ -141,6 +137,11 @@ impl<'a> DualTable<'a> {
     fn excess(&self) -> f64 {
         let share = |(i, c): (usize, &f64)| if *c > 0.0 { self.a[self.own(i)] / c } else { 0.0 };
         self.problem.cost.iter().enumerate().map(share).fold(1.0, f64::max)
+    }
+
+    /// The largest number.
+    fn largest(&self) -> f64 {
+        self.a.iter().copied().fold(0.0, f64::max)
     }
 
     /// The slope of the dual point along a coordinate, and by how much it may be off.

@@ -42,7 +42,7 @@ impl Small {
 
     fn problem(&self) -> PenalisedClasses<'_> {
         let Self { columns, class, n_classes, cost, terms, .. } = self;
-        PenalisedClasses { columns, class, n_classes: *n_classes, cost, terms }
+        PenalisedClasses { columns, class, n_classes: *n_classes, cost, terms, reach: None }
     }
 
     fn solve(&self, tol: f64) -> PenalisedSolution {
@@ -227,7 +227,8 @@ proptest! {
         let found = small.solve(1e-10);
         let y: Vec<f64> = small.class.iter().map(|class| f64::from(*class) * 2.0 - 1.0).collect();
         let terms = vec![Term { l2: 0.5, ..Term::FREE }; d];
-        let problem = PenalisedProblem { columns: &small.columns, y: &y, cost: &small.cost, terms: &terms };
+        let (columns, cost) = (&small.columns, &small.cost[..]);
+        let problem = PenalisedProblem { columns, y: &y, cost, terms: &terms, reach: None };
         let params = Params { tol: 1e-10, ..Params::default() };
         let binary = solve_binary(&problem, crate::loss::LossKind::Logistic, &params, None, &Silent).unwrap();
         let [ours, its] = [found.certificate, binary.certificate];
