@@ -28,6 +28,9 @@ const LARGE: usize = 1 << 13;
 const RESERVE: usize = 4 << 20;
 /// Bytes from which on a vector may have large pages: two of them, so that at least one is whole.
 const HUGE: usize = 4 << 20;
+/// Bytes of the block of [`keep_freed`]: the largest that the C library of Linux learns from, and room for
+/// its header.
+const LARGEST_LEARNT_FROM: usize = (32 << 20) - (64 << 10);
 
 /// What a job unwinds with: the bytes that were refused.
 struct OutOfMemory(usize);
@@ -39,10 +42,28 @@ struct OutOfMemory(usize);
 /// # Errors
 /// [`Error::Memory`], and those of `job`.
 pub fn catch<T, E: From<Error>>(job: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    keep_freed();
     catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|payload| match payload.downcast::<OutOfMemory>() {
         Ok(refused) => Err(Error::Memory { bytes: refused.0 }.into()),
         Err(panic) => resume_unwind(panic),
     })
+}
+
+/// Lets freed memory stay with the process, up to twice 32 MB. The C library of Linux gives the end of its
+/// heap back to the system beyond twice the largest block of at most 32 MB that was ever unmapped; this makes
+/// and frees one of that size, once. NumPy's arrays do the same to it; elsewhere nothing happens.
+///
+/// A fit of 50 ms whose vectors of 4 MB are new memory each time spends a third of it on page faults: a path
+/// of 30 values of `C` with absolute values in the penalty, flights (448,662 rows), 1.57 s without this, of
+/// which 0.6 within the system, and 1.21 with it.
+fn keep_freed() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let mut block = Vec::<u8>::new();
+        // Where there is no room for it, nothing is learnt.
+        let _ = block.try_reserve_exact(LARGEST_LEARNT_FROM);
+        drop(black_box(block));
+    });
 }
 
 /// `n` zeros. Pages are taken from the system when they are first written.

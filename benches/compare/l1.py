@@ -9,8 +9,9 @@
 C is that at which about the given shares of the weights are not zero, or as given. All packages run at falling
 tolerances, from loose to tight, until the objective, computed here in double precision, is within the target of the
 optimum, and the time of that run alone counts; who takes longer than ``--limit`` seconds is left out from then on
-(``-``; on a path or in a search it ends there). What ours takes to *prove* a gap, which no rival does but celer, is the
-line below.
+(``-``). Refits on a path or in a search are those at the loosest tolerance at which no objective is further above ours
+than the gap that ours proves; they end where ``--limit`` is over. What ours takes to *prove* a gap, which no rival
+does but celer, is the line below.
 The optimum is that of a fit to a certified gap of 1e-9. No intercepts; the logistic loss and, where the rival has it,
 the squared hinge. celer and skglm run where they are installed, compiled before the clock starts.
 """
@@ -26,8 +27,8 @@ from typing import NamedTuple
 
 import hinge
 import numpy as np
-import problems
 import scipy.sparse as sp
+import tasks
 from threadpoolctl import threadpool_limits
 
 TARGETS = (1e-2, 1e-4, 1e-6)
@@ -43,9 +44,9 @@ Fit = Callable[[sp.csr_matrix, np.ndarray, float, float], tuple[float, np.ndarra
 
 def read(name: str) -> tuple[sp.csr_matrix, np.ndarray]:
     """Training rows and labels of -1 and 1; of many classes one, the fourth, against the rest."""
-    X, y, _, _ = problems.classes(name)
-    labels = np.unique(y)
-    return sp.csr_matrix(X), np.where(y == labels[1 if len(labels) == 2 else 3], 1, -1)
+    task = tasks.load(name)
+    labels = np.unique(task.y)
+    return task.X, np.where(task.y == labels[1 if len(labels) == 2 else 3], 1, -1)
 
 
 def objective(loss: str, X, y, C: float, w: np.ndarray) -> float:

@@ -460,6 +460,20 @@ def test_gaps_of_every_arena_are_not_below_the_distance(tmp_path, arena, name, l
     assert f"above it 0 of {len(rows)})" in said
 
 
+def test_sparse_models_are_compared_at_the_same_distance():
+    words = ["--sets", "generated", "--losses", "logistic", "--rivals", "liblinear", "--repeat", "1"]
+    said = run("compare/l1.py", *words, "--shares", "0.1", "0.5")
+    for target, mean in re.findall(r"(\S+): (\S+)", said[said.index("geometric means at") :]):
+        assert float(target) in {1e-2, 1e-4, 1e-6}
+        assert float(mean) > 0
+    assert said.count("best / hinge") == 2
+    for way, gap, count in (("--path", 1e-4, 6), ("--search", 1e-3, None)):
+        said = run("compare/l1.py", *words, way, "--values", "6")
+        told = re.search(r"liblinear +(\S+) s, (\S+)x, tolerance (\S+), up to (\S+) above", said)
+        assert float(told[4]) <= gap
+        assert count is None or f"{way[2:]} of {count} values" in said
+
+
 @pytest.fixture
 def rounds(monkeypatch):
     """The driver that counts rounds without a cluster."""

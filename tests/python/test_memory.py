@@ -1,6 +1,7 @@
 """Calls that run out of memory raise MemoryError and leave the process alive."""
 
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -158,3 +159,30 @@ def test_what_finds_no_memory_raises_and_the_process_lives_on(name):
     assert len(ends) == len(ROOM)
     assert all(end == "done" or end.startswith("MemoryError") for end in ends), ends
     assert any(re.search("allocate [0-9.]+ (bytes|[KMG]iB)", end) for end in ends), ends
+
+
+# Searches for C twice, with vectors of 3 MB, and prints how many pages the second search took from the system per fit.
+SHORT_FITS = """
+import resource, warnings
+import hinge, numpy as np, scipy.sparse as sp
+
+warnings.simplefilter("ignore")
+n = 400_000
+X = sp.csr_matrix((np.ones(n), np.arange(n) % 20, np.arange(n + 1)))
+y = np.where(np.arange(n) % 3, 1, -1)
+options = {"Cs": np.geomspace(1e-5, 1e-3, 20), "cv": [(np.arange(n), np.arange(100))], "n_jobs": 1}
+for _ in range(2):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    found = hinge.select_C(X, y, penalty="l1", fit_intercept=False, **options)
+    pages = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+print(pages / len(found.Cs))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries keep memory in their own ways")
+def test_short_fits_take_no_new_memory():
+    """Sixteen thousand pages of 4 kB each, else."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
+    ran = subprocess.run([sys.executable, "-c", SHORT_FITS], capture_output=True, text=True, env=environment)
+    assert ran.returncode == 0, ran.stderr
+    assert float(ran.stdout) < 4000

@@ -118,8 +118,8 @@ mod tests {
             let y: Vec<f64> = (0..n).map(|i| if i % 3 == 0 { 1.0 } else { -1.0 }).collect();
             let cost = vec![2.0; n];
             let terms: Vec<Term> = (0..d).map(|j| term(kind, j)).collect();
-            let (columns, terms) = (&columns, &terms[..]);
-            let problem = PenalisedProblem { columns, y: &y, cost: &cost, terms, reach: None };
+            let columns = &columns;
+            let problem = PenalisedProblem { columns, y: &y, cost: &cost, terms: &terms, reach: None };
             let smooth = &Weighted { loss: Logistic, y: &y, cost: &cost };
             let part = BinaryLosses { problem: &problem, smooth };
             let losses = Losses::at(&part, vec![0.0; n]);

@@ -151,13 +151,22 @@ pub fn solve(
     })
 }
 
-/// The largest dual variables at the weights of `start`, and at any.
+/// The largest dual variables at the weights of `start`, or at zero, and at any.
 fn largest_duals<L: Loss>(problem: &PenalisedProblem<'_>, loss: L, start: Option<&[f64]>) -> DualBound {
     let PenalisedProblem { y, cost, .. } = *problem;
-    let smooth_part = BinaryLosses { problem, smooth: &Weighted { loss, y, cost } };
-    let losses = Losses::at(&smooth_part, problem.coordinates().decisions(start.unwrap_or_default()));
-    let at_start = losses.slope.iter().fold(0.0, |largest, g| f64::max(largest, g.abs()));
-    let most = cost.iter().map(|c| loss.upper(*c)).fold(0.0, f64::max);
+    let largest_cost = cost.iter().copied().fold(0.0, f64::max);
+    let most = loss.upper(largest_cost);
+    let at_start = match start {
+        None => {
+            let [_, [slope], _] = loss.all_of([0.0]);
+            -slope * largest_cost
+        }
+        Some(w) => {
+            let smooth_part = BinaryLosses { problem, smooth: &Weighted { loss, y, cost } };
+            let losses = Losses::at(&smooth_part, problem.coordinates().decisions(w));
+            losses.slope.iter().fold(0.0, |largest, g| f64::max(largest, g.abs()))
+        }
+    };
     DualBound { at_start, most }
 }
 

@@ -76,7 +76,7 @@ impl Reach {
 
     /// The columns within reach of dual variables up to `largest`.
     fn within(&self, largest: f64) -> Vec<u32> {
-        (0u32..).zip(&self.0).filter(|(_, needs)| **needs <= largest).map(|(j, _)| j).collect()
+        (0u32..).zip(&self.0).filter(|(_, needs)| **needs <= largest).map(|(j, _)| j).collect_large()
     }
 }
 
