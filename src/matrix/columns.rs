@@ -78,8 +78,8 @@ macro_rules! with_fours {
 
 impl Columns {
     /// Copies a design matrix; rows rise within a column. Two passes over the data. Tried: a second one that
-    /// does not look at values where all are 1 (flights and a9a take as long), places fetched a row ahead, and
-    /// entries sorted by ranges of columns first (imdb and phishing_urls take as long or longer).
+    /// does not look at values where all are 1 (flights and a9a take as long); places fetched a row ahead,
+    /// and entries sorted by ranges of columns first (imdb and phishing_urls take as long or longer).
     pub fn of<R: Rows>(design: &Design<'_, R>) -> Self {
         match Self::unless_cancelled(design, &|| false) {
             Ok(columns) => columns,

@@ -124,6 +124,15 @@ mod tests {
     use crate::fit::problem::{Certificate, Status};
     use std::cell::RefCell;
 
+    /// A solution of one weight, by one reading.
+    fn reached(weight: f64, n_iter: usize, status: Status) -> End {
+        let (certificate, penalty) = (Certificate { primal: 1.0, dual: 1.0 }, 0.0);
+        let w = vec![weight];
+        let found =
+            PenalisedSolution { w, certificate, largest_dual: 0.0, penalty, status, n_iter, passes: 1.0 };
+        End::Solution(found)
+    }
+
     /// Fits whose weight is their share of the costs, and that are given up from further than `reach` times
     /// below; the rungs in order.
     fn climb(reach: f64, max_iter: usize) -> (PenalisedSolution, Vec<f64>) {
@@ -139,17 +148,7 @@ mod tests {
                 return Ok(End::GivenUp { n_iter, passes: 1.0 });
             }
             let status = if n_iter == 10 { Status::Converged } else { Status::MaxIter };
-            let certificate = Certificate { primal: 1.0, dual: 1.0 };
-            let w = vec![rung.share];
-            Ok(End::Solution(PenalisedSolution {
-                w,
-                certificate,
-                largest_dual: 0.0,
-                penalty: 0.0,
-                status,
-                n_iter,
-                passes: 1.0,
-            }))
+            Ok(reached(rung.share, n_iter, status))
         });
         (found.expect("no fit fails"), visited.into_inner())
     }
@@ -183,18 +182,7 @@ mod tests {
             }
             // Small costs have the start as a solution.
             let (w, n_iter) = if rung.share <= 2.0 * start { (start, 0) } else { (rung.share, 10) };
-            let certificate = Certificate { primal: 1.0, dual: 1.0 };
-            let status = Status::Converged;
-            let (w, passes) = (vec![w], 1.0);
-            Ok(End::Solution(PenalisedSolution {
-                w,
-                certificate,
-                largest_dual: 0.0,
-                penalty: 0.0,
-                status,
-                n_iter,
-                passes,
-            }))
+            Ok(reached(w, n_iter, Status::Converged))
         });
         assert_eq!(found.expect("no fit fails").w, [1.0]);
         let visited = visited.into_inner();
