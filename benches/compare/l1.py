@@ -211,11 +211,7 @@ def path(loss: str, X, y, given, rivals: dict[str, Fit]) -> None:
     started = time.process_time()
     found = hinge.select_C(X, y, cv=[(rows, rows[:2000])], **told)
     mine = time.process_time() - started
-    print(
-        f"  path of {len(found.Cs)} values to {found.n_nonzero.max()} weights, {loss}: hinge {mine:.2f} s", flush=True
-    )
-    fits = [Refit(X, y, float(C), float(o.sum())) for C, o in zip(found.Cs, found.objective, strict=True)]
-    compare_refits(loss, fits, 1e-4, mine, given, rivals)
+    compare_refits("path", loss, found, mine, [(X, y)], 1e-4, given, rivals)
 
 
 def search(loss: str, X, y, given, rivals: dict[str, Fit]) -> None:
@@ -227,22 +223,22 @@ def search(loss: str, X, y, given, rivals: dict[str, Fit]) -> None:
     started = time.process_time()
     found = hinge.select_C(X, y, cv=splits, loss=loss, penalty="l1", fit_intercept=False, n_jobs=1)
     mine = time.process_time() - started
-    n_weights = int(found.n_nonzero.max())
-    print(f"  search of {len(found.Cs)} values to {n_weights} weights, {loss}: hinge {mine:.2f} s", flush=True)
     parts = [(X[train], y[train]) for train, _ in splits]
-    values = zip(found.Cs, found.objective, strict=True)
-    fits = [
-        Refit(*part, float(C), float(o.sum()))
-        for C, objectives in values
-        for part, o in zip(parts, objectives, strict=True)
-    ]
-    compare_refits(loss, fits, 1e-3, mine, given, rivals)
+    compare_refits("search", loss, found, mine, parts, 1e-3, given, rivals)
 
 
-def compare_refits(loss: str, fits: list[Refit], gap: float, mine: float, given, rivals: dict[str, Fit]) -> None:
-    """Print the seconds of each rival for these fits, at the loosest tolerance at which none of its objectives is
-    further above ours than the gap that ours proves. Who takes longer than ``--limit`` ends there.
+def compare_refits(way: str, loss: str, found, mine: float, parts, gap: float, given, rivals: dict[str, Fit]) -> None:
+    """Print our seconds for all values of C and those of each rival for fits of all parts at these values, at the
+    loosest tolerance at which none of its objectives is further above ours than the gap that ours proves. Who takes
+    longer than ``--limit`` ends there.
     """
+    most = int(found.n_nonzero.max())
+    print(f"  {way} of {len(found.Cs)} values to {most} weights, {loss}: hinge {mine:.2f} s", flush=True)
+    fits = [
+        Refit(*part, float(C), float(ours.sum()))
+        for C, objectives in zip(found.Cs, found.objective, strict=True)
+        for part, ours in zip(parts, objectives, strict=True)
+    ]
     for name, fit in rivals.items():
         for tol in TOLERANCES[given.first :]:
             seconds, done, above = refits(loss, fits, fit, tol, gap, given.limit)

@@ -15,13 +15,10 @@ pub struct Columns {
     n_entries: usize,
     /// Where the entries of each column begin and end.
     places: Vec<Range<usize>>,
-    entries: Arc<Entries>,
-}
-
-/// The entries of all columns, one column after the other.
-struct Entries {
-    rows: Vec<u32>,
-    values: Values,
+    /// The rows of all entries, one column after the other,
+    rows: Arc<Vec<u32>>,
+    /// and their values.
+    values: Arc<Values>,
 }
 
 /// Entries from one look for a cancellation to the next.
@@ -39,7 +36,7 @@ enum Values {
 /// Runs `$body` with `$values` an iterator over the values of a range of entries, whatever their form.
 macro_rules! with_values {
     ($columns:expr, $range:expr, $values:ident => $body:expr) => {
-        match &$columns.entries.values {
+        match &*$columns.values {
             Values::Ones => {
                 let $values = std::iter::repeat_n(1.0f64, $range.len());
                 $body
@@ -59,7 +56,7 @@ macro_rules! with_values {
 /// The same with an iterator over whole groups of [`WAYS`] values.
 macro_rules! with_fours {
     ($columns:expr, $range:expr, $values:ident => $body:expr) => {
-        match &$columns.entries.values {
+        match &*$columns.values {
             Values::Ones => {
                 let $values = std::iter::repeat_n([1.0f64; WAYS], $range.len() / WAYS);
                 $body
@@ -101,14 +98,15 @@ impl Columns {
     /// Columns that begin at `starts`, where all of them end, too.
     fn new(n_rows: usize, starts: &[usize], rows: Vec<u32>, values: Values) -> Self {
         let places = starts.windows(2).map(|pair| pair[0]..pair[1]).collect_large();
-        Self { n_rows, n_entries: rows.len(), places, entries: Arc::new(Entries { rows, values }) }
+        Self { n_rows, n_entries: rows.len(), places, rows: Arc::new(rows), values: Arc::new(values) }
     }
 
     /// The columns of `list`, in this order.
     pub fn chosen(&self, list: &[u32]) -> Self {
         let places: Vec<Range<usize>> = list.iter().map(|&j| self.places(j as usize)).collect_large();
         let n_entries = places.iter().map(Range::len).sum();
-        Self { n_rows: self.n_rows, n_entries, places, entries: self.entries.clone() }
+        let (rows, values) = (self.rows.clone(), self.values.clone());
+        Self { n_rows: self.n_rows, n_entries, places, rows, values }
     }
 
     /// Entries of a row that stand twice in a column as one, their sum: products on one hashed weight
@@ -138,11 +136,11 @@ impl Columns {
 
     /// Multiplies the entries of each row by its factor.
     pub fn scale_rows(&mut self, factor: &[f64]) {
-        let rows = &self.entries.rows;
-        let scaled = with_values!(self, 0..rows.len(), values => {
-            values.zip(rows).map(|(v, &i)| v * factor[i as usize]).collect_large()
+        let range = 0..self.rows.len();
+        let scaled = with_values!(self, range, values => {
+            values.zip(self.rows.iter()).map(|(v, &i)| v * factor[i as usize]).collect_large()
         });
-        self.entries = Arc::new(Entries { rows: memory::copy(rows), values: Values::Double(scaled) });
+        self.values = Arc::new(Values::Double(scaled));
     }
 
     /// Number of columns.
@@ -177,13 +175,13 @@ impl Columns {
 
     /// Those of some places of a column, which rise, that are before row `behind`.
     pub fn places_before(&self, places: Range<usize>, behind: u32) -> Range<usize> {
-        let rows = &self.entries.rows[places.clone()];
+        let rows = &self.rows[places.clone()];
         places.start..places.start + rows.iter().position(|&i| i >= behind).unwrap_or(rows.len())
     }
 
     /// Rows of the entries at some places, which rise within a column.
     pub fn rows_at(&self, places: Range<usize>) -> &[u32] {
-        &self.entries.rows[places]
+        &self.rows[places]
     }
 
     /// Calls `f` with the row and value of each entry of column `j`.
@@ -195,7 +193,7 @@ impl Columns {
     /// The same for the entries at some places.
     #[inline(always)]
     pub fn for_each_at(&self, places: Range<usize>, mut f: impl FnMut(usize, f64)) {
-        let rows = &self.entries.rows[places.clone()];
+        let rows = &self.rows[places.clone()];
         with_values!(self, places, values => rows.iter().zip(values).for_each(|(&i, v)| f(i as usize, v)));
     }
 
@@ -204,7 +202,7 @@ impl Columns {
     pub fn sum<const K: usize>(&self, j: usize, f: impl Fn(usize, f64) -> [f64; K]) -> [f64; K] {
         let mut sums = [[0.0; K]; WAYS];
         let places = self.places(j);
-        let (fours, rest) = self.entries.rows[places.clone()].as_chunks::<WAYS>();
+        let (fours, rest) = self.rows[places.clone()].as_chunks::<WAYS>();
         with_fours!(self, places, values => for (rows, values) in fours.iter().zip(values) {
             for way in 0..WAYS {
                 add(&mut sums[way], f(rows[way] as usize, values[way]));

@@ -100,11 +100,6 @@ impl PenalisedProblem<'_> {
     pub fn coordinates(&self) -> Coordinates<'_> {
         Coordinates { columns: self.columns, terms: self.terms, n_blocks: 1 }
     }
-
-    /// That of some of the columns.
-    fn part<'p>(&'p self, part: &PartialFit<'p>) -> PenalisedProblem<'p> {
-        PenalisedProblem { columns: part.columns, terms: part.terms, reach: None, ..*self }
-    }
 }
 
 /// Weights of all columns with their certificate.
@@ -137,25 +132,27 @@ pub fn solve(
     start: Option<&[f64]>,
     monitor: &dyn Monitor,
 ) -> Result<PenalisedSolution> {
-    let from = (params, start);
-    with_smooth_loss!(loss, loss => {
-        let bound = || largest_duals(problem, loss, start);
-        reach::solve(problem.reach, problem.coordinates(), bound, from, |part| {
-            solve_smooth(&problem.part(part), loss, &part.params, part.start, monitor)
-        })
-    }, else {
-        let bound = || DualBound::of_costs(problem.cost);
-        reach::solve(problem.reach, problem.coordinates(), bound, from, |part| {
-            hinge::solve(&problem.part(part), &part.params, part.start, monitor)
+    let bound = || {
+        let of_costs = DualBound::of_costs(problem.cost);
+        with_smooth_loss!(loss, loss => largest_duals(problem, loss, of_costs.most, start), else { of_costs })
+    };
+    reach::solve(problem.reach, problem.coordinates(), bound, (params, start), |part| {
+        let PartialFit { columns, terms, start, ref params } = *part;
+        let some = &PenalisedProblem { columns, terms, reach: None, ..*problem };
+        with_smooth_loss!(loss, loss => solve_smooth(some, loss, params, start, monitor), else {
+            hinge::solve(some, params, start, monitor)
         })
     })
 }
 
 /// The largest dual variables at the weights of `start`, or at zero, and at any.
-fn largest_duals<L: Loss>(problem: &PenalisedProblem<'_>, loss: L, start: Option<&[f64]>) -> DualBound {
+fn largest_duals<L: Loss>(
+    problem: &PenalisedProblem<'_>,
+    loss: L,
+    largest_cost: f64,
+    start: Option<&[f64]>,
+) -> DualBound {
     let PenalisedProblem { y, cost, .. } = *problem;
-    let largest_cost = cost.iter().copied().fold(0.0, f64::max);
-    let most = loss.upper(largest_cost);
     let at_start = match start {
         None => {
             let [_, [slope], _] = loss.all_of([0.0]);
@@ -167,7 +164,7 @@ fn largest_duals<L: Loss>(problem: &PenalisedProblem<'_>, loss: L, start: Option
             losses.slope.iter().fold(0.0, |largest, g| f64::max(largest, g.abs()))
         }
     };
-    DualBound { at_start, most }
+    DualBound { at_start, most: loss.upper(largest_cost) }
 }
 
 fn solve_smooth<L: Loss>(

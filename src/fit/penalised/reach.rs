@@ -161,6 +161,7 @@ mod tests {
     use crate::fit::monitor::Silent;
     use crate::fit::penalised::softmax::{self, PenalisedClasses};
     use crate::fit::penalised::tests::Table;
+    use crate::fit::penalised::{self, PenalisedProblem};
     use crate::fit::problem::Status;
     use crate::loss::LossKind;
     use proptest::prelude::*;
@@ -190,12 +191,12 @@ mod tests {
             prop_assume!(!has_intercept || table.has_both_signs());
             let all = table.problem();
             let reach = needs(all.columns, all.terms);
-            let some = super::super::PenalisedProblem { reach: Some(&reach), ..all };
+            let some = PenalisedProblem { reach: Some(&reach), ..all };
             let start: Vec<f64> = (0..all.terms.len()).map(|j| 0.3 * (j % 3) as f64 - 0.3).collect();
             let start = is_warm.then_some(&start[..]);
             let solve = |problem, tol, max_iter| {
                 let params = Params { tol, max_iter, ..Params::default() };
-                super::super::solve(problem, loss, &params, start, &Silent).unwrap()
+                penalised::solve(problem, loss, &params, start, &Silent).unwrap()
             };
             let (exact, found) = (solve(&all, 1e-9, 10_000), solve(&some, 1e-8, max_iter));
             let optimum = exact.certificate.primal;
@@ -220,7 +221,7 @@ mod tests {
             let binary = table.problem();
             let class: Vec<u32> = (0..n).map(|i| ((seed as usize + i * i) % n_classes) as u32).collect();
             let reach = needs(binary.columns, binary.terms);
-            let super::super::PenalisedProblem { columns, terms, cost, .. } = binary;
+            let PenalisedProblem { columns, terms, cost, .. } = binary;
             let all = PenalisedClasses { columns, class: &class, n_classes, cost, terms, reach: None };
             let some = PenalisedClasses { reach: Some(&reach), ..all };
             let params = Params { tol: 1e-8, ..Params::default() };
@@ -256,8 +257,8 @@ mod tests {
         }
     }
 
-    /// The squared hinge reaches further than from its start is guessed: few rows of one label are far
-    /// on the wrong side at the end.
+    /// Dual variables that reach further than was guessed, twice: fits go on from the weights so far, with
+    /// the steps that are left.
     #[test]
     fn a_fit_goes_on_with_what_comes_within_reach() {
         let visited = std::cell::RefCell::new(Vec::new());
