@@ -43,7 +43,6 @@ __all__ = [
     "answers_from",
     "check",
     "check_target",
-    "checksum",
     "decision_values",
     "descend",
     "descend_on",
@@ -51,6 +50,7 @@ __all__ = [
     "estimate_facets",
     "explore_plane",
     "explore_to_file",
+    "fingerprint",
     "fit",
     "fit_costs",
     "fit_labels",
@@ -402,7 +402,6 @@ class StreamLearner:
 
 def check(matrix: Any) -> tuple[bool, float]: ...
 def check_target(path: str, kind: str, overwrite: bool = False, sources: list[str] = ...) -> None: ...
-def checksum(bytes: bytes) -> int: ...
 def decision_values(matrix: Any, model: _Prediction) -> np.ndarray: ...
 def positive_labels(matrix: Any, model: _Prediction) -> tuple[np.ndarray, np.ndarray]: ...
 def probabilities_of(
@@ -434,6 +433,7 @@ def descend_store(
     eta: Callable[[int], float] | None = None,
     progress: Callable[[str, int, float], None] | None = None,
 ) -> dict[str, Any]: ...
+def fingerprint(shape: list[int], arrays: list[np.ndarray]) -> int: ...
 def fit(
     matrix: Any,
     class_ids: np.ndarray,

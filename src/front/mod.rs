@@ -72,6 +72,11 @@ pub fn fit(
 ) -> Result<Outcome> {
     spec.check_penalty()?;
     spec.check_start(source, targets)?;
+    if let Source::Rows(data) = source
+        && let Some(filled) = data.filled(spec.presolve)
+    {
+        return fit(&Source::Rows(data.with_rows(filled.rows())), targets, cost, spec, monitor);
+    }
     if let (Source::Rows(data), Targets::Classes(labels), Some(penalty)) = (source, targets, spec.penalty) {
         return fit_penalised(data, labels, cost, (spec, penalty), monitor);
     }

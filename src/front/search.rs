@@ -48,7 +48,9 @@ impl Search<'_> {
         self.spec.check_penalty()?;
         match (source, targets) {
             (Source::Rows(data), Targets::Classes(labels)) => {
-                self.run_on_rows(data, *labels, weight, monitor, visit)
+                let filled = data.filled(self.spec.presolve);
+                let data = filled.as_ref().map_or(*data, |filled| data.with_rows(filled.rows()));
+                self.run_on_rows(&data, *labels, weight, monitor, visit)
             }
             (Source::Store(store, blocks), Targets::Stored) => {
                 self.run_on_store(store, blocks, weight, monitor, visit)

@@ -8,6 +8,7 @@ use crate::labels::sparse::Indicator;
 use crate::labels::{self, Labels};
 use crate::matrix::arena::OwnedCsr;
 use crate::matrix::csr::{CsrView, Structure};
+use crate::matrix::filled::Filled;
 use crate::matrix::layout::Layout;
 use crate::matrix::scaled::Scaled;
 use crate::matrix::{CsrValues, Matrix};
@@ -57,6 +58,17 @@ pub struct Checked<'a> {
 }
 
 impl<'a> Checked<'a> {
+    /// The same rows as dense ones, where `choice` leaves it to us and they have few gaps.
+    pub fn filled(&self, choice: PresolveChoice) -> Option<Filled> {
+        let may_copy = choice == PresolveChoice::Auto && !self.structure.has_duplicates;
+        if may_copy { Filled::of(&self.rows) } else { None }
+    }
+
+    /// With what the check found, these rows of the same entries.
+    pub fn with_rows<'b>(&self, rows: Layout<'b>) -> Checked<'b> {
+        Checked { rows, structure: self.structure }
+    }
+
     /// The packed form, where `choice` says so or it pays for `n_problems` problems of so many passes each;
     /// refuses rows that no solver takes.
     ///

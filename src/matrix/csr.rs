@@ -21,6 +21,8 @@ use crate::{Error, Result};
 
 /// Rows checked per parallel task.
 const CHECK_ROWS: usize = 4096;
+/// Sums of squares that do not wait for each other.
+const WAYS: usize = 4;
 
 /// A borrowed, checked CSR matrix with `I` indices and `V` values. Row pointers have one type: they
 /// are few, and each type more would compile every pass over rows once more.
@@ -175,8 +177,8 @@ fn check_row<I: Index, V: Value>(
     values: &[V],
     n_cols: usize,
 ) -> Result<Structure> {
-    let (mut sorted, mut previous, mut squared) = (true, None, 0.0);
-    for (j, v) in indices.iter().zip(values) {
+    let (mut sorted, mut previous, mut squared) = (true, None, [0.0; WAYS]);
+    let mut look = |way: usize, j: &I, v: &V| {
         let v = v.to_f64();
         let column = match j.checked() {
             Some(column) if column < n_cols => column,
@@ -187,10 +189,20 @@ fn check_row<I: Index, V: Value>(
         }
         sorted &= previous < Some(column);
         previous = Some(column);
-        squared += v * v;
+        squared[way] += v * v;
+        Ok(())
+    };
+    let ((fours, rest), (values, rest_of_values)) = (indices.as_chunks::<WAYS>(), values.as_chunks::<WAYS>());
+    for (columns, values) in fours.iter().zip(values) {
+        for way in 0..WAYS {
+            look(way, &columns[way], &values[way])?;
+        }
+    }
+    for (j, v) in rest.iter().zip(rest_of_values) {
+        look(0, j, v)?;
     }
     let has_duplicates = !sorted && repeats(indices);
-    Ok(Structure { has_duplicates, max_squared_norm: squared })
+    Ok(Structure { has_duplicates, max_squared_norm: squared.iter().sum() })
 }
 
 /// The error for a value that is NaN or infinite.

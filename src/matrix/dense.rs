@@ -39,6 +39,12 @@ impl<'a, V: Value> DenseView<'a, V> {
         Ok((view, structure))
     }
 
+    /// Wraps the cells of checked rows.
+    pub(super) fn of_finite(values: &'a [V], n_rows: usize, n_cols: usize) -> Self {
+        debug_assert!(Self::new(values, n_rows, n_cols).is_ok());
+        Self { values, n_rows, n_cols }
+    }
+
     /// The largest squared norm of `N` rows. Each is summed from left to right, all side by side: a sum waits
     /// for itself only.
     fn check_rows<const N: usize>(&self, first: usize) -> Result<f64> {

@@ -4,6 +4,7 @@
 //! * [`csr`]: [`csr::CsrView`], compressed sparse rows borrowed from the caller, checked once;
 //! * [`arena`]: a buffer of rows with a fixed capacity, filled and compacted in place;
 //! * [`dense`]: [`dense::DenseView`], C-ordered dense rows;
+//! * [`filled`]: nearly full CSR rows as dense ones;
 //! * [`layout`]: [`layout::Layout`], any of them behind one type; [`Matrix`]: that, or its degree-2 features;
 //! * [`columns`]: a copy by columns;
 //! * [`design`]: [`design::Design`], a choice of rows and an optional constant column over either of them;
@@ -20,6 +21,7 @@ pub mod columns;
 pub mod csr;
 pub mod dense;
 pub mod design;
+pub mod filled;
 pub mod kernels;
 pub mod lanes;
 pub mod layout;

@@ -18,6 +18,7 @@ pub mod cost_plane_file;
 mod durable;
 mod encode;
 mod errors;
+mod fingerprint;
 mod fit;
 mod liblinear;
 pub mod model_file;
@@ -58,11 +59,13 @@ mod _native {
     #[pymodule_export]
     use super::errors::{BlockFileError, DuplicateEntriesError, ModelFileError};
     #[pymodule_export]
+    use super::fingerprint::fingerprint;
+    #[pymodule_export]
     use super::fit::{check, fit, fit_labels, fit_store};
     #[pymodule_export]
     use super::liblinear::{load_liblinear, print_numbers, save_liblinear};
     #[pymodule_export]
-    use super::model_file::{checksum, load_model, save_model, save_parts};
+    use super::model_file::{load_model, save_model, save_parts};
     #[pymodule_export]
     use super::online::StreamLearner;
     #[pymodule_export]

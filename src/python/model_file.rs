@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
-use twox_hash::XxHash3_64;
 
 use super::durable::replaced;
 use super::model_parts::Parts;
@@ -80,10 +79,4 @@ pub fn save_model(
 #[pyfunction]
 pub fn load_model(py: Python<'_>, path: PathBuf) -> PyResult<NativeModel> {
     NativeModel::of(py.detach(|| memory::catch(|| Model::load(&path)))?)
-}
-
-/// The xxh3 checksum of some bytes.
-#[pyfunction]
-pub fn checksum(py: Python<'_>, bytes: &[u8]) -> u64 {
-    py.detach(|| XxHash3_64::oneshot(bytes))
 }

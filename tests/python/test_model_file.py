@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from hinge import (
+    _training_data,
     LinearSVC,
     LinearSVCCV,
     LogisticRegression,
@@ -288,6 +289,25 @@ def test_fingerprint_tells_data_apart():
     assert len({first, sparse, fingerprint(changed, y), fingerprint(X, other), fingerprint(X[:, ::-1], y)}) == 5
     single = X.astype(np.float32)
     assert fingerprint(single, y) == fingerprint(single.astype(np.float64), y)
+
+
+# of one array in whole, of its longest such, of blocks
+@pytest.mark.parametrize(
+    ("n", "expected"),
+    [
+        (0, "b5c91b09cb7caf6d"),
+        (5000, "86e8903f6ca0c404"),
+        (131072, "625674e502c2d84e"),
+        (131073, "afbb0d946838df3b"),
+        (400003, "41f9ff075b636063"),
+    ],
+)
+def test_fingerprints_are_those_of_earlier_versions(n, expected):
+    k = np.arange(n)
+    for value, index in ((np.float32, np.int32), (np.float64, np.int64), (np.float32, np.uint32)):
+        starts, columns = (k[: n // 7 + 1] * 7).astype(index), (k * 2654435761 % 1000003).astype(index)
+        arrays = (starts, columns, ((k % 1013) / 16 - 20).astype(value))
+        assert _training_data._fingerprint((n // 7, 1000003), arrays) == f"xxh3:{expected}"
 
 
 # ---- the format, as others see it
