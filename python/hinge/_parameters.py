@@ -200,7 +200,8 @@ _FIT = table(
         change of variables, so the optimum is the same), empty columns dropped, the rest ordered by frequency. "auto"
         does so where it pays: for more than 40,000 columns and a long enough fit, judged by loss, C and the number of
         classes. Weights and certificate belong to X in any case. A dense X is never packed, nor does the search pack a
-        store that fits in memory.
+        store that fits in memory. "auto" also copies a CSR matrix that stores three quarters of its cells or more into
+        a dense one, which is read faster.
     """),
     Parameter("memory_budget", "int or str", None, optional(_bytes)).means("""
         For a :class:`BlockStore`: bytes that the fit may use beside the interpreter and its libraries, as a number or

@@ -58,7 +58,7 @@ class LinearSVC(StreamClassifier):
     -----
     A float32 or float64 CSR matrix and a C-ordered array are read in place; memory beside the input is a few vectors of
     the rows and of the columns per thread. Presolve adds a packed copy of X (8 bytes per nonzero of a float32 matrix,
-    12 of a float64 one) and 12 bytes per column.
+    12 of a float64 one) and 12 bytes per column, or where a CSR matrix is nearly full 4 or 8 bytes for each cell.
 
     References
     ----------

@@ -51,6 +51,35 @@ def test_the_model_is_the_same(loss, intercept, seed, n_classes):
     np.testing.assert_allclose(packed.decision_function(X), plain.decision_function(X), rtol=0, atol=1e-9 * scale)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_nearly_full_rows_are_fitted_as_dense_ones(dtype, index):
+    random = np.random.default_rng(4)
+    dense = (random.standard_normal((300, 40)) * (random.random((300, 40)) < 0.85)).astype(dtype)
+    y = np.where(dense @ random.standard_normal(40) + random.standard_normal(300) > 0, "a", "b")
+    sets = np.column_stack([y == "a", dense[:, 0] > 0])
+    X = sp.csr_matrix(dense)
+    X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
+    kept = [part.copy() for part in (X.indptr, X.indices, X.data)]
+    makers = [
+        lambda **options: estimator("hinge", **options),
+        lambda **options: estimator("logistic", penalty="l1", C=0.1, **options),
+        lambda **options: estimator("squared_hinge", degree=2, C=0.01, **options),
+        lambda **options: estimator("squared_hinge", solver="dual_cd", **options),
+        lambda **options: search_estimator("logistic", **options),
+    ]
+    for make in makers:
+        of_array, filled, plain = (
+            make(presolve=presolve).fit(matrix, y)
+            for presolve, matrix in (("auto", dense), ("auto", X), (False, X))
+        )
+        np.testing.assert_array_equal(filled.coef_, of_array.coef_)
+        np.testing.assert_allclose(plain.coef_, of_array.coef_, rtol=0.02, atol=0.02)
+    for make in makers[:2]:
+        np.testing.assert_array_equal(make().fit(X, sets).coef_, make().fit(dense, sets).coef_)
+    assert all(np.array_equal(a, b) for a, b in zip(kept, (X.indptr, X.indices, X.data), strict=True))
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 def test_float32_certificates_hold_for_the_input(loss, index):
