@@ -265,9 +265,9 @@ impl Pass for Copied<'_> {
 }
 
 impl Copied<'_> {
-    /// Calls `f` with a row, a column and the column's values in this row and the next ones: a single entry, or
-    /// of dense rows, where others are zero, as many as fill the lines of the copy (madelon, 2,600 x 500: 8 ms
-    /// entry by entry).
+    /// Calls `f` with a row, a column and the column's values in this row and the next ones: a single entry,
+    /// or of dense rows, some of whose values may be zero, [`TILE`] of them, which lie together in the copy.
+    /// 2,600 rows x 500 columns, all there: 4.6 ms instead of 8.
     #[inline(always)]
     fn each_run<R: Rows>(&self, design: &R, mut f: impl FnMut(usize, usize, &[f64])) -> Result<()> {
         let mut since = UNCHECKED;

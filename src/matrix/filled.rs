@@ -10,9 +10,9 @@ use super::number::{CsrValues, Index, Value};
 use super::rows::Rows;
 use crate::{memory, parallel};
 
-/// Share of the cells that are stored entries from which on rows are filled up. By how much fits are faster on
-/// dense rows, at such shares of random entries, one thread: Newton (squared hinge, C = 0.1), Newton (logistic),
-/// the hinge, dual descent:
+/// Share of the cells that are stored entries from which on rows are filled up. By how much fits are faster
+/// on dense rows, at such shares of random entries, one thread: Newton (squared hinge, C = 0.1), Newton
+/// (logistic), the hinge, dual descent:
 ///
 /// ```text
 ///                            0.5                 0.6                 0.75                0.9
@@ -20,8 +20,9 @@ use crate::{memory, parallel};
 /// 5,000 x 1,000, double   0.8 0.8 0.9 0.8     1.1 1.0 1.1 0.9     1.3 1.2 1.3 1.2     1.5 1.4 1.3 1.3
 /// ```
 ///
-/// To fill up costs about a nanosecond for each cell, once, and the memory of the cells. madelon (2,600 x 500,
-/// one entry is missing) takes 33 ms instead of 50 by Newton's method, and 0.67 s instead of 1.6 by dual descent.
+/// To fill up costs about a nanosecond for each cell, once, and the memory of the cells. madelon (2,600 x
+/// 500, one entry is missing) takes 33 ms instead of 50 by Newton's method, and 0.67 s instead of 1.6 by dual
+/// descent.
 pub const FILLED_SHARE: f64 = 0.75;
 /// Cells that are filled by one task.
 const TASK: usize = 1 << 16;
