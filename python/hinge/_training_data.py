@@ -79,4 +79,5 @@ def versions() -> dict[str, str]:
 
 
 def _fingerprint(shape: tuple[int, ...], arrays: tuple[np.ndarray, ...]) -> str:
-    return f"xxh3:{_native.fingerprint(list(shape), [array.reshape(-1) for array in arrays]):016x}"
+    flat = [np.require(array, requirements=["C", "A"]).reshape(-1) for array in arrays]
+    return f"xxh3:{_native.fingerprint(list(shape), flat):016x}"

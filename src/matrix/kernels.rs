@@ -431,22 +431,6 @@ fn widened<V: Value>(numbers: &[V]) -> [f64; LANES] {
     std::array::from_fn(|lane| numbers[lane].to_f64())
 }
 
-/// Rows taken together by [`add_products`].
-pub const RANK: usize = 8;
-
-/// Adds `sum_k t[k] x_k` to a line; the rows `x_k` are as long.
-#[inline(always)]
-pub fn add_products(line: &mut [f64], x: [&[f64]; RANK], t: [f64; RANK]) {
-    let x = x.map(|x| &x[..line.len()]);
-    for (j, sum) in line.iter_mut().enumerate() {
-        let mut add = [0.0; RANK / 2];
-        for (k, a) in add.iter_mut().enumerate() {
-            *a = t[k] * x[k][j] + t[k + RANK / 2] * x[k + RANK / 2][j];
-        }
-        *sum += (add[0] + add[2]) + (add[1] + add[3]);
-    }
-}
-
 /// Entries between the request for what is known of an entry's column and its use.
 pub const ENTRIES_AHEAD: usize = 24;
 /// Bytes that are asked for at once, at most; the hardware follows a longer stream by itself.

@@ -15,7 +15,7 @@ pub const DEPTH: usize = 64;
 /// second of one core (EPYC, 29, 55 and 501 columns) with two 8.2, 10, 15 by AVX2, with four 9.7, 12, 20 by
 /// AVX2 and 10, 13, 18 by AVX-512, with eight 2.6, 3.2, 3.9 and 0.9, 1.1, 1.3, as the compiler leaves
 /// registers there.
-const HEIGHT: usize = 4;
+pub const HEIGHT: usize = 4;
 
 /// Rows that wait to be added to the lower triangle of a matrix.
 pub struct OuterSum {
@@ -112,7 +112,7 @@ impl Loop for Flush<'_> {
                     let below = lines.chunks_exact_mut(d).enumerate().skip(from);
                     for ((h, line), sums) in below.zip(&sums) {
                         let end = (a * LINE + h + 1).min((b + 1) * LINE);
-                        add_up(&mut line[b * LINE..end], sums);
+                        add_up(&mut line[b * LINE..end], &sums[..end - b * LINE]);
                     }
                 }
             }
@@ -121,9 +121,9 @@ impl Loop for Flush<'_> {
     }
 }
 
-/// Sums over rows of the products of some of eight columns with eight others.
+/// Sums over rows of the products of [`HEIGHT`] of eight columns with eight others.
 #[inline(always)]
-fn products(scaled: &[[f64; LINE]], packed: &[[f64; LINE]], from: usize) -> [[f64; LINE]; HEIGHT] {
+pub fn products(scaled: &[[f64; LINE]], packed: &[[f64; LINE]], from: usize) -> [[f64; LINE]; HEIGHT] {
     let mut sums = [[0.0; LINE]; HEIGHT];
     for (scaled, x) in scaled.iter().zip(packed) {
         one_at_a_time();
@@ -134,10 +134,10 @@ fn products(scaled: &[[f64; LINE]], packed: &[[f64; LINE]], from: usize) -> [[f6
     sums
 }
 
-/// Adds the first of eight sums to as many numbers.
+/// Adds up to eight sums to as many numbers.
 #[inline(always)]
-fn add_up(numbers: &mut [f64], sums: &[f64; LINE]) {
-    if let Ok(line) = <&mut [f64; LINE]>::try_from(&mut *numbers) {
+pub fn add_up(numbers: &mut [f64], sums: &[f64]) {
+    if let (Ok(line), Ok(sums)) = (<&mut [f64; LINE]>::try_from(&mut *numbers), sums.try_into()) {
         add_entry(line, 1.0, sums);
     } else {
         numbers.iter_mut().zip(sums).for_each(|(number, sum)| *number += sum);

@@ -2,7 +2,7 @@
 //!
 //! It is made in every fit, so it must cost next to nothing: an array of up to `BLOCKS * ITEMS` numbers is
 //! read as a whole, of longer ones `BLOCKS` blocks of `ITEMS` that lie evenly from the first to the last.
-//! Numbers are widened to eight bytes before, so that single and double precision, 32-bit and 64-bit indices
+//! DataArray are widened to eight bytes before, so that single and double precision, 32-bit and 64-bit indices
 //! of the same values are the same. Models keep it: another way to compute it is another fingerprint.
 
 use std::ops::Range;
@@ -16,7 +16,7 @@ const BLOCKS: usize = 64;
 
 /// An array of data.
 #[derive(FromPyObject)]
-pub enum Numbers<'py> {
+pub enum DataArray<'py> {
     F32(PyReadonlyArray1<'py, f32>),
     F64(PyReadonlyArray1<'py, f64>),
     I32(PyReadonlyArray1<'py, i32>),
@@ -26,15 +26,15 @@ pub enum Numbers<'py> {
 
 /// The fingerprint of arrays that belong to data of such a shape.
 #[pyfunction]
-pub fn fingerprint(shape: Vec<u64>, arrays: Vec<Numbers<'_>>) -> PyResult<u64> {
+pub fn fingerprint(shape: Vec<u64>, arrays: Vec<DataArray<'_>>) -> PyResult<u64> {
     let (mut lengths, mut sums) = (shape, Vec::new());
     for array in &arrays {
         let (length, of_blocks) = match array {
-            Numbers::F32(numbers) => block_sums(numbers, |v| f64::from(v).to_le_bytes()),
-            Numbers::F64(numbers) => block_sums(numbers, f64::to_le_bytes),
-            Numbers::I32(numbers) => block_sums(numbers, |v| i64::from(v).to_le_bytes()),
-            Numbers::I64(numbers) => block_sums(numbers, i64::to_le_bytes),
-            Numbers::U32(numbers) => block_sums(numbers, |v| i64::from(v).to_le_bytes()),
+            DataArray::F32(numbers) => block_sums(numbers, |v| f64::from(v).to_le_bytes()),
+            DataArray::F64(numbers) => block_sums(numbers, f64::to_le_bytes),
+            DataArray::I32(numbers) => block_sums(numbers, |v| i64::from(v).to_le_bytes()),
+            DataArray::I64(numbers) => block_sums(numbers, i64::to_le_bytes),
+            DataArray::U32(numbers) => block_sums(numbers, |v| i64::from(v).to_le_bytes()),
         }?;
         lengths.push(length);
         sums.extend(of_blocks);

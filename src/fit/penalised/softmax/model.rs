@@ -193,7 +193,12 @@ fn matrix_of_tiles(
         }
         mass(k, i) * rest(|k| losses.bend[k * n + i] / cost[i], problem.n_classes, classes[k])
     };
-    tiles::products(chosen, &tiles::rows_with(cost), &WeightedBlocks { ranges: &ranges, weight }, monitor)
+    tiles::weighted_products(
+        chosen,
+        &tiles::rows_with(cost),
+        &WeightedBlocks { ranges: &ranges, weight },
+        monitor,
+    )
 }
 
 /// `1 - p_k` of so many probabilities.
