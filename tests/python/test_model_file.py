@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from hinge import (
-    _training_data,
     LinearSVC,
     LinearSVCCV,
     LogisticRegression,
@@ -21,6 +20,7 @@ from hinge import (
     ModelFileError,
     PegasosClassifier,
     SubgradientSVC,
+    _training_data,
 )
 from hypothesis import given
 from hypothesis import strategies as st
