@@ -2,7 +2,7 @@
 //!
 //! It is made in every fit, so it must cost next to nothing: an array of up to `BLOCKS * ITEMS` numbers is
 //! read as a whole, of longer ones `BLOCKS` blocks of `ITEMS` that lie evenly from the first to the last.
-//! DataArray are widened to eight bytes before, so that single and double precision, 32-bit and 64-bit indices
+//! Numbers are widened to eight bytes before, so that single and double precision, 32-bit and 64-bit indices
 //! of the same values are the same. Models keep it: another way to compute it is another fingerprint.
 
 use std::ops::Range;

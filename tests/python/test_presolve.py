@@ -70,8 +70,7 @@ def test_nearly_full_rows_are_fitted_as_dense_ones(dtype, index):
     ]
     for make in makers:
         of_array, filled, plain = (
-            make(presolve=presolve).fit(matrix, y)
-            for presolve, matrix in (("auto", dense), ("auto", X), (False, X))
+            make(presolve=presolve).fit(matrix, y) for presolve, matrix in (("auto", dense), ("auto", X), (False, X))
         )
         np.testing.assert_array_equal(filled.coef_, of_array.coef_)
         np.testing.assert_allclose(plain.coef_, of_array.coef_, rtol=0.02, atol=0.02)
