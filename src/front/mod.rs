@@ -73,7 +73,7 @@ pub fn fit(
     spec.check_penalty()?;
     spec.check_start(source, targets)?;
     if let Source::Rows(data) = source
-        && let Some(filled) = data.filled(spec.presolve)
+        && let Some(filled) = data.filled(spec.presolve, monitor)?
     {
         return fit(&Source::Rows(data.with_rows(filled.rows())), targets, cost, spec, monitor);
     }
@@ -350,7 +350,9 @@ fn fit_penalised_store(
     options.check_penalised(store, spec, 1)?;
     let whole = Whole::read(store, cost, monitor)?.in_columns_of_input(store)?;
     let targets = Targets::Classes(whole.labels(n_classes));
-    let outcome = fit(&Source::Rows(whole.checked()?), &targets, &whole.costs, spec, monitor)?;
+    // The budget has room for the copy by columns, not for one of the rows.
+    let spec = Spec { presolve: PresolveChoice::Off, ..*spec };
+    let outcome = fit(&Source::Rows(whole.checked()?), &targets, &whole.costs, &spec, monitor)?;
     Ok(outcome.of_one_load())
 }
 

@@ -48,7 +48,7 @@ impl Search<'_> {
         self.spec.check_penalty()?;
         match (source, targets) {
             (Source::Rows(data), Targets::Classes(labels)) => {
-                let filled = data.filled(self.spec.presolve);
+                let filled = data.filled(self.spec.presolve, monitor)?;
                 let data = filled.as_ref().map_or(*data, |filled| data.with_rows(filled.rows()));
                 self.run_on_rows(&data, *labels, weight, monitor, visit)
             }

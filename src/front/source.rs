@@ -59,9 +59,12 @@ pub struct Checked<'a> {
 
 impl<'a> Checked<'a> {
     /// The same rows as dense ones, where `choice` leaves it to us and they have few gaps.
-    pub fn filled(&self, choice: PresolveChoice) -> Option<Filled> {
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn filled(&self, choice: PresolveChoice, monitor: &dyn Monitor) -> Result<Option<Filled>> {
         let may_copy = choice == PresolveChoice::Auto && !self.structure.has_duplicates;
-        if may_copy { Filled::of(&self.rows) } else { None }
+        if may_copy { Filled::of(&self.rows, &|| monitor.cancelled()) } else { Ok(None) }
     }
 
     /// With what the check found, these rows of the same entries.

@@ -8,7 +8,7 @@ use super::dense::DenseView;
 use super::layout::Layout;
 use super::number::{CsrValues, Index, Value};
 use super::rows::Rows;
-use crate::{memory, parallel};
+use crate::{Error, Result, memory, parallel};
 
 /// Share of the cells that are stored entries from which on rows are filled up. By how much fits are faster
 /// on dense rows, at such shares of random entries, one thread: Newton (squared hinge, C = 0.1), Newton
@@ -23,7 +23,7 @@ use crate::{memory, parallel};
 /// To fill up costs about a nanosecond for each cell, once, and the memory of the cells. madelon (2,600 x
 /// 500, one entry is missing) takes 33 ms instead of 50 by Newton's method, and 0.67 s instead of 1.6 by dual
 /// descent.
-pub const FILLED_SHARE: f64 = 0.75;
+const FILLED_SHARE: f64 = 0.75;
 /// Cells that are filled by one task.
 const TASK: usize = 1 << 16;
 
@@ -36,17 +36,25 @@ pub struct Filled {
 
 impl Filled {
     /// A copy of `rows`, where they have few gaps; no column may come twice in a row.
-    pub fn of(rows: &Layout<'_>) -> Option<Self> {
-        match rows {
-            Layout::Csr32F32(rows) => Self::of_csr(rows),
-            Layout::Csr32F64(rows) => Self::of_csr(rows),
-            Layout::Csr64F32(rows) => Self::of_csr(rows),
-            Layout::Csr64F64(rows) => Self::of_csr(rows),
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] where `is_cancelled` says so in the middle.
+    pub fn of(rows: &Layout<'_>, is_cancelled: &(dyn Fn() -> bool + Sync)) -> Result<Option<Self>> {
+        let filled = match rows {
+            Layout::Csr32F32(rows) => Self::of_csr(rows, is_cancelled),
+            Layout::Csr32F64(rows) => Self::of_csr(rows, is_cancelled),
+            Layout::Csr64F32(rows) => Self::of_csr(rows, is_cancelled),
+            Layout::Csr64F64(rows) => Self::of_csr(rows, is_cancelled),
             Layout::DenseF32(_) | Layout::DenseF64(_) | Layout::Scaled(_) => None,
-        }
+        };
+        if is_cancelled() { Err(Error::Cancelled) } else { Ok(filled) }
     }
 
-    fn of_csr<I: Index, V: Value>(rows: &CsrView<'_, I, V>) -> Option<Self> {
+    /// What is left of the rows when it is cancelled is zero.
+    fn of_csr<I: Index, V: Value>(
+        rows: &CsrView<'_, I, V>,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Option<Self> {
         let (n_rows, n_cols) = (rows.n_rows(), rows.n_cols());
         let n_cells = n_rows.checked_mul(n_cols)?;
         let n_entries = rows.arrays().1.len();
@@ -56,6 +64,9 @@ impl Filled {
         let mut cells: Vec<V> = memory::zeros(n_cells);
         let chunk = TASK.div_ceil(n_cols) * n_cols;
         parallel::each_chunk(&mut cells, chunk, |first, cells| {
+            if is_cancelled() {
+                return;
+            }
             for (i, row) in (first / n_cols..).zip(cells.chunks_mut(n_cols)) {
                 let (columns, values) = rows.row(i);
                 for (j, v) in columns.iter().zip(values) {
@@ -109,7 +120,8 @@ mod tests {
             }
             let (starts, columns, values) = stored(&cells, d);
             let (rows, _) = CsrView::new(&starts, &columns, &values, d).unwrap();
-            let filled = Filled::of(&rows.into());
+            let filled = Filled::of(&rows.into(), &|| false).unwrap();
+            prop_assert!(matches!(Filled::of(&rows.into(), &|| true), Err(Error::Cancelled)));
             let is_nearly_full = values.len() as f64 >= FILLED_SHARE * (n * d) as f64;
             prop_assert_eq!(filled.is_some(), is_nearly_full);
             if let Some(filled) = filled {
@@ -127,7 +139,7 @@ mod tests {
         let none: &[f32] = &[];
         for (starts, d) in [(&[0i64][..], 3), (&[0, 0, 0][..], 0), (&[0, 0][..], 2)] {
             let (rows, _) = CsrView::<i32, f32>::new(starts, &[], none, d).unwrap();
-            assert!(Filled::of(&rows.into()).is_none());
+            assert!(Filled::of(&rows.into(), &|| false).unwrap().is_none());
         }
     }
 }
