@@ -46,6 +46,21 @@ impl Search<'_> {
         visit: &mut StepVisitor<'_>,
     ) -> Result<EndReason> {
         self.spec.check_penalty()?;
+        match self.run_on(source, targets, weight, monitor, visit) {
+            // While the data are read, filled up or packed, before there is a value in progress.
+            Err(Error::Cancelled) if monitor.is_overdue() => Ok(EndReason::TimeLimit),
+            ended => ended,
+        }
+    }
+
+    fn run_on(
+        &self,
+        source: &Source<'_>,
+        targets: &Targets<'_>,
+        weight: &[f64],
+        monitor: &dyn Monitor,
+        visit: &mut StepVisitor<'_>,
+    ) -> Result<EndReason> {
         match (source, targets) {
             (Source::Rows(data), Targets::Classes(labels)) => {
                 let filled = data.filled(self.spec.presolve, monitor)?;

@@ -9,6 +9,7 @@ import time
 import hinge
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from problems import noisy_problem, sparse_problem
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score
@@ -68,6 +69,15 @@ def test_nothing_finished_in_time():
     with pytest.raises(TimeoutError, match="time_limit"):
         model.fit(X, y)
     assert not [name for name in vars(model) if name.endswith("_")]
+
+
+@pytest.mark.parametrize(("share", "presolve"), [(0.1, True), (0.9, "auto")])
+def test_a_limit_that_is_over_before_the_search_begins(share, presolve):
+    # The rows are packed or filled up first.
+    random = np.random.default_rng(0)
+    X, y = sp.random(20_000, 100, share, "csr", rng=random), random.integers(0, 2, 20_000)
+    with pytest.raises(TimeoutError, match="before the first value of C"):
+        hinge.select_C(X, y, presolve=presolve, time_limit=1e-6)
 
 
 def test_an_estimator_refits_at_the_best_so_far(problem):
