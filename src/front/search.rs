@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::on_disk::OnDisk;
 use super::source::{Blocks, Checked, Source, Targets, Whole};
-use super::spec::Spec;
+use super::spec::{PresolveChoice, Spec};
 use crate::blocks::search::{StoreSearch, StoreSearchData, check_factor, folds_by_place};
 use crate::fit::{Monitor, SolverKind};
 use crate::labels::{Labels, MultiClass};
@@ -46,31 +46,19 @@ impl Search<'_> {
         visit: &mut StepVisitor<'_>,
     ) -> Result<EndReason> {
         self.spec.check_penalty()?;
-        match self.run_on(source, targets, weight, monitor, visit) {
-            // While the data are read, filled up or packed, before there is a value in progress.
-            Err(Error::Cancelled) if monitor.is_overdue() => Ok(EndReason::TimeLimit),
-            ended => ended,
-        }
-    }
-
-    fn run_on(
-        &self,
-        source: &Source<'_>,
-        targets: &Targets<'_>,
-        weight: &[f64],
-        monitor: &dyn Monitor,
-        visit: &mut StepVisitor<'_>,
-    ) -> Result<EndReason> {
-        match (source, targets) {
+        let ended = match (source, targets) {
             (Source::Rows(data), Targets::Classes(labels)) => {
-                let filled = data.filled(self.spec.presolve, monitor)?;
-                let data = filled.as_ref().map_or(*data, |filled| data.with_rows(filled.rows()));
-                self.run_on_rows(&data, *labels, weight, monitor, visit)
+                self.run_on_rows(data, *labels, weight, monitor, visit)
             }
             (Source::Store(store, blocks), Targets::Stored) => {
                 self.run_on_store(store, blocks, weight, monitor, visit)
             }
             _ => Err(Error::Labels { reason: "a search is over the classes of rows or of a store".into() }),
+        };
+        match ended {
+            // While the data are read, filled up or packed, before there is a value in progress.
+            Err(Error::Cancelled) if monitor.is_overdue() => Ok(EndReason::TimeLimit),
+            ended => ended,
         }
     }
 
@@ -82,6 +70,8 @@ impl Search<'_> {
         monitor: &dyn Monitor,
         visit: &mut StepVisitor<'_>,
     ) -> Result<EndReason> {
+        let filled = data.filled(self.spec.presolve, monitor)?;
+        let data = &filled.as_ref().map_or(*data, |filled| data.with_rows(filled.rows()));
         let (settings, folds) = (self.settings(labels.n_classes)?, self.folds);
         let map = self.spec.map.map(|map| map.map(data.rows.n_cols())).transpose()?;
         if let Some(penalty) = self.spec.penalty {
@@ -165,7 +155,10 @@ impl Search<'_> {
         let whole = Whole::read(store, factor, monitor)?.in_columns_of_input(store)?;
         let folds = folds_by_place(self.folds, &whole.numbers)?;
         let labels = whole.labels(factor.len());
-        Search { folds: &folds, ..*self }.run_on_rows(&whole.checked()?, labels, &whole.costs, monitor, visit)
+        // The budget has room for the copy by columns, not for one of the rows.
+        let spec = &Spec { presolve: PresolveChoice::Off, ..*self.spec };
+        let search = Search { spec, folds: &folds, ..*self };
+        search.run_on_rows(&whole.checked()?, labels, &whole.costs, monitor, visit)
     }
 
     /// Two classes are one against the rest, whatever is asked for: their journals say no more.
