@@ -78,17 +78,43 @@ pub enum Pointers<'py> {
     Widened(Vec<i64>),
 }
 
-/// Indices as NumPy stores them.
-#[derive(FromPyObject)]
-pub enum IndexArray<'py> {
-    Narrow(PyReadonlyArray1<'py, i32>),
-    Wide(PyReadonlyArray1<'py, i64>),
-}
+/// An array whose numbers are of one of some types. The derived extraction would word an error for each type
+/// that it passes by, some 10 us in Python, which is much of a small fit.
+macro_rules! array_of_any {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident: $number:ty),+ }) => {
+        $(#[$doc])*
+        pub enum $name<'py> {
+            $($variant(numpy::PyReadonlyArray1<'py, $number>)),+
+        }
 
-#[derive(FromPyObject)]
-enum FloatArray<'py> {
-    F32(PyReadonlyArray1<'py, f32>),
-    F64(PyReadonlyArray1<'py, f64>),
+        impl<'a, 'py> pyo3::FromPyObject<'a, 'py> for $name<'py> {
+            type Error = pyo3::PyErr;
+
+            fn extract(object: pyo3::Borrowed<'a, 'py, pyo3::PyAny>) -> pyo3::PyResult<Self> {
+                $(if let Ok(array) = object.cast::<numpy::PyArray1<$number>>() {
+                    return Ok(Self::$variant($crate::python::arrays::readable(&array)?));
+                })+
+                let types = [$(stringify!($number)),+].join(", ");
+                Err(pyo3::exceptions::PyTypeError::new_err(format!("not a flat array of {types}")))
+            }
+        }
+    };
+}
+pub(crate) use array_of_any;
+
+array_of_any!(
+    /// Indices as NumPy stores them.
+    IndexArray { Narrow: i32, Wide: i64 }
+);
+
+array_of_any!(
+    /// Values in either precision.
+    FloatArray { F32: f32, F64: f64 }
+);
+
+/// An array that is only read.
+pub fn readable<'py, T: Element>(array: &Bound<'py, PyArray1<T>>) -> PyResult<PyReadonlyArray1<'py, T>> {
+    array.try_readonly().map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Pointers<'py> {

@@ -11,18 +11,15 @@ use numpy::{Element, PyReadonlyArray1};
 use pyo3::prelude::*;
 use twox_hash::XxHash3_64;
 
+use super::arrays::array_of_any;
+
 const ITEMS: usize = 1 << 11;
 const BLOCKS: usize = 64;
 
-/// An array of data.
-#[derive(FromPyObject)]
-pub enum DataArray<'py> {
-    F32(PyReadonlyArray1<'py, f32>),
-    F64(PyReadonlyArray1<'py, f64>),
-    I32(PyReadonlyArray1<'py, i32>),
-    I64(PyReadonlyArray1<'py, i64>),
-    U32(PyReadonlyArray1<'py, u32>),
-}
+array_of_any!(
+    /// An array of data.
+    DataArray { F32: f32, F64: f64, I32: i32, I64: i64, U32: u32 }
+);
 
 /// The fingerprint of arrays that belong to data of such a shape.
 #[pyfunction]

@@ -19,7 +19,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyString};
 
-use super::arrays::{PyMatrix, collected, with_pieces};
+use super::arrays::{PyMatrix, collected, readable, with_pieces};
 use super::encode::{RecordArrays, record_arrays};
 use super::model_parts::{Parts, head_of, parts_of, probability_of};
 use super::run::run;
@@ -71,10 +71,6 @@ macro_rules! with_row {
             "a row is (indices, values): int32 or int64, and float32 or float64, each in one piece",
         ))
     }};
-}
-
-fn readable<'py, T: Element>(array: &Bound<'py, PyArray1<T>>) -> PyResult<numpy::PyReadonlyArray1<'py, T>> {
-    array.try_readonly().map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 #[pymethods]

@@ -721,15 +721,19 @@ def test_a_working_set_that_is_done_is_not_the_end(seed):
 
 
 def test_rows_that_can_be_separated_take_few_steps_at_large_costs():
-    # Fewer rows are within the margin than there are columns, and models are flat. 198 steps; with a least curvature
-    # instead of one that is added 546.
+    # Fewer rows are within the margin than there are columns, and models are flat. The steps of one fit vary by half
+    # with the rounding of its sums; the geometric mean of eight is 103, and with a least curvature instead of one that
+    # is added 186.
     n, d, length = 400, 3000, 40
-    rng = np.random.default_rng(0)
     share = np.arange(1, d + 1) ** -0.8
-    columns = np.concatenate([rng.choice(d, length, p=share / share.sum(), replace=False) for _ in range(n)])
     values = np.full(n * length, length**-0.5)
-    X = sp.csr_matrix((values, columns, np.arange(0, n * length + 1, length)), shape=(n, d))
     y = np.where(np.arange(n) % 10 == 0, 1, -1)
-    found = model("squared_hinge", penalty="l1", C=1e4, tol=1e-2, fit_intercept=False).fit(X, y)
-    assert found.certificate_.status == ("converged",)
-    assert found.n_iter_[0] < 350
+    n_steps = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        columns = np.concatenate([rng.choice(d, length, p=share / share.sum(), replace=False) for _ in range(n)])
+        X = sp.csr_matrix((values, columns, np.arange(0, n * length + 1, length)), shape=(n, d))
+        found = model("squared_hinge", penalty="l1", C=1e3, tol=1e-2, fit_intercept=False).fit(X, y)
+        assert found.certificate_.status == ("converged",)
+        n_steps.append(found.n_iter_[0])
+    assert np.exp(np.mean(np.log(n_steps))) < 140.0

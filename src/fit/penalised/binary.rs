@@ -6,16 +6,16 @@ use super::coordinates::Coordinates;
 use super::entries::RowModels;
 use super::free_columns::onto_free_columns;
 use super::half_parabolas::HalfParabolas;
+use super::kept_matrix::add_products;
 use super::smooth::SmoothTerms;
 use super::smooth_part::{Losses, SmoothPart};
-use super::tiles;
-use crate::Result;
 use crate::fit::monitor::Monitor;
 use crate::fit::sweep::ROW_CHUNK;
 use crate::fit::together::{OfRows, Together, entries, sum_rows};
 use crate::matrix::simd;
 use crate::memory::CollectLarge;
 use crate::parallel;
+use crate::{Result, memory};
 
 /// Smooth terms of the decision values of a binary problem.
 #[derive(Clone, Copy)]
@@ -77,8 +77,13 @@ impl<S: SmoothTerms> SmoothPart for BinaryLosses<'_, S> {
         losses: &Losses,
         monitor: &dyn Monitor,
     ) -> Result<Vec<f64>> {
-        let bend = &losses.bend;
-        if chosen.is_dense { tiles::matrix(chosen, bend, monitor) } else { chosen.matrix(bend, monitor) }
+        let mut matrix = memory::zeros(chosen.n_columns().pow(2));
+        add_products(chosen, &losses.bend, &mut matrix, monitor)?;
+        Ok(matrix)
+    }
+
+    fn row_weights<'l>(&self, losses: &'l Losses) -> Option<&'l [f64]> {
+        Some(&losses.bend)
     }
 
     fn dual_terms(&self, slope: &[f64], scale: f64) -> [f64; 2] {

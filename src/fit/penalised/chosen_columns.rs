@@ -83,32 +83,32 @@ impl<'a> ChosenColumns<'a> {
         self.columns.for_each_at(taken, f);
     }
 
-    /// The matrix of the model with curvature `bend[i]` along the decision value of row `i`.
+    /// Adds `weight[i]` times the products of the columns in row `i` to a symmetric matrix.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`].
-    pub fn matrix(&self, bend: &[f64], monitor: &dyn Monitor) -> Result<Vec<f64>> {
+    pub fn add_products(&self, weight: &[f64], matrix: &mut [f64], monitor: &dyn Monitor) -> Result<()> {
         let m = self.list.len();
-        self.sum_of_rows(bend, monitor, |i, columns, values, matrix| {
+        self.add_rows(weight, matrix, monitor, |i, columns, values, matrix| {
             for (at, (&a, x)) in columns.iter().zip(values).enumerate() {
-                add_to_line(&mut matrix[a as usize * m..][..m], bend[i] * x, &columns[..=at], &values[..=at]);
+                let line = &mut matrix[a as usize * m..][..m];
+                add_to_line(line, weight[i] * x, &columns[..=at], &values[..=at]);
             }
         })
     }
 
-    /// The symmetric matrix whose lower triangle `add` adds to for each row that has a weight: row, columns
-    /// by their places in the list, which rise, and values.
+    /// Adds to a symmetric matrix whatever `add` adds to its lower triangle for each row that has a weight:
+    /// row, columns by their places in the list, which rise, and values.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`].
-    pub fn sum_of_rows(
+    pub fn add_rows(
         &self,
         weight: &[f64],
+        matrix: &mut [f64],
         monitor: &dyn Monitor,
         mut add: impl FnMut(usize, &[u32], &[f64], &mut [f64]),
-    ) -> Result<Vec<f64>> {
-        let m = self.list.len();
-        let mut matrix = memory::zeros(m * m);
+    ) -> Result<()> {
         let mut turned = TurnedRows::of(self);
         for first in (0..weight.len()).step_by(ROWS_AT_A_TIME) {
             let weight = &weight[first..weight.len().min(first + ROWS_AT_A_TIME)];
@@ -116,11 +116,11 @@ impl<'a> ChosenColumns<'a> {
             turned.turn(first, weight);
             for (i, _) in weight.iter().enumerate().filter(|(_, weight)| **weight != 0.0) {
                 let (columns, values) = turned.row(i);
-                add(first + i, columns, values, &mut matrix);
+                add(first + i, columns, values, matrix);
             }
         }
-        mirror(&mut matrix, m);
-        Ok(matrix)
+        mirror(matrix, self.list.len());
+        Ok(())
     }
 }
 

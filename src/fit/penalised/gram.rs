@@ -20,8 +20,11 @@ const MAX_STEPS: usize = 20;
 /// The model by its matrix.
 pub struct ModelMatrix {
     matrix: Vec<f64>,
-    slope: Vec<f64>,
+    /// The diagonal as it was given,
+    given: Vec<f64>,
+    /// and with the damping, as it is in the matrix.
     bend: Vec<f64>,
+    slope: Vec<f64>,
     factor: Factor,
     /// Whether a jump was asked for.
     was_asked: bool,
@@ -32,9 +35,18 @@ impl ModelMatrix {
     /// added along each.
     pub fn new(mut matrix: Vec<f64>, slope: Vec<f64>, damping: &[f64]) -> Self {
         let m = slope.len();
-        (0..m).for_each(|k| matrix[k * m + k] += damping[k]);
-        let bend = (0..m).map(|k| matrix[k * m + k]).collect();
-        Self { matrix, slope, bend, factor: Factor::new(m), was_asked: false }
+        let given: Vec<f64> = (0..m).map(|k| matrix[k * m + k]).collect_large();
+        let bend: Vec<f64> = given.iter().zip(damping).map(|(own, damping)| own + damping).collect_large();
+        (0..m).for_each(|k| matrix[k * m + k] = bend[k]);
+        Self { matrix, given, bend, slope, factor: Factor::new(m), was_asked: false }
+    }
+
+    /// The matrix as it was given.
+    pub fn into_matrix(self) -> Vec<f64> {
+        let Self { mut matrix, given, .. } = self;
+        let m = given.len();
+        (0..m).for_each(|k| matrix[k * m + k] = given[k]);
+        matrix
     }
 
     /// The same model where its slopes are others.

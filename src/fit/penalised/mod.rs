@@ -39,6 +39,7 @@ pub mod gram;
 mod half_parabolas;
 pub mod heavy;
 pub mod hinge;
+mod kept_matrix;
 pub mod ladder;
 pub mod newton;
 pub mod path;

@@ -6,6 +6,7 @@ use super::coordinates::penalty;
 use super::entries::Entries;
 use super::gram::ModelMatrix;
 use super::heavy::{self, HeavyBlock};
+use super::kept_matrix::MatrixOfRows;
 use super::quadratic::{DescentEnd, InnerStop, QuadraticModel, descend};
 use super::smooth_part::{Losses, SmoothPart};
 use super::working_set::WorkingSet;
@@ -99,6 +100,8 @@ pub struct NewtonSteps<'a, T> {
     model_slopes: Option<Vec<f64>>,
     /// and what [`Self::passes`] were when such a one was last asked for.
     passes_then: f64,
+    /// The matrix of the last model that had one.
+    kept: Option<MatrixOfRows>,
     /// Vectors of rows that are not in use: new memory is slow to touch.
     spare: Vec<Losses>,
     direction: Vec<f64>,
@@ -124,6 +127,7 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
             wrong: 1.0,
             model_slopes: None,
             passes_then: 0.0,
+            kept: None,
             spare: Vec::new(),
             direction: memory::zeros(smooth_part.coordinates().n_decisions()),
         }
@@ -200,11 +204,11 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         let target = FREE_SHARE * losses.value;
         // What steps of the others have learnt of the models is theirs.
         let Self { taken, fractions, damping, wrong, .. } = *self;
-        let model_slopes = self.model_slopes.take();
+        let (model_slopes, kept) = (self.model_slopes.take(), self.kept.take());
         self.damping = LEAST_DAMPING;
         let losses = self.minimise(w, losses, working.free(), None, target)?;
         (self.taken, self.fractions, self.damping, self.is_stuck) = (taken, fractions, damping, false);
-        (self.wrong, self.model_slopes) = (wrong, model_slopes);
+        (self.wrong, self.model_slopes, self.kept) = (wrong, model_slopes, kept);
         Ok(losses)
     }
 
@@ -328,15 +332,34 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         if price > GRAM_PRICE {
             self.gram_price = self.gram_price.max(AGAIN * price);
         }
-        self.passes += price * share;
-        let matrix = self.smooth_part.matrix(set, list, losses, self.monitor)?;
+        let weights = self.smooth_part.row_weights(losses);
+        let (matrix, part) = self.matrix(set, list, losses, weights)?;
+        self.passes += part * price * share;
         let mut model = ModelMatrix::new(matrix, memory::copy(slope), damping);
         for (k, (after, before)) in after.iter().zip(before).enumerate().filter(|(_, (a, b))| a != b) {
             model.shift(k, after - before);
         }
         let stop = InnerStop { share: GRAM_STOP.share * self.share(), noise, ..GRAM_STOP };
         descend(&mut model, terms, &mut after, stop, self.monitor)?;
+        self.kept = weights.map(|weights| MatrixOfRows::new(list, weights, model.into_matrix()));
         Ok(after)
+    }
+
+    /// The matrix of the model on a set, and what part of its price it takes. `weights` are those of the rows
+    /// whose products it is the sum of, if it is one.
+    fn matrix(
+        &mut self,
+        set: &ChosenColumns<'_>,
+        list: &[u32],
+        losses: &Losses,
+        weights: Option<&[f64]>,
+    ) -> Result<(Vec<f64>, f64)> {
+        if let (Some(kept), Some(weights)) = (self.kept.take(), weights)
+            && let Some(found) = kept.follow(set, list, weights, self.monitor)?
+        {
+            return Ok(found);
+        }
+        Ok((self.smooth_part.matrix(set, list, losses, self.monitor)?, 1.0))
     }
 
     /// Descends from the weights `after` on the entries of the columns, for about as many epochs as take the

@@ -69,6 +69,10 @@ pub trait SmoothPart: Sync {
         losses: &Losses,
         monitor: &dyn Monitor,
     ) -> Result<Vec<f64>>;
+    /// The weights of the rows of whose products that matrix is the sum, if it is one.
+    fn row_weights<'l>(&self, _losses: &'l Losses) -> Option<&'l [f64]> {
+        None
+    }
     /// The terms of the rows in the dual at `scale` times the point that has the slopes of the losses, in
     /// sum, and the sum of their sizes.
     fn dual_terms(&self, slope: &[f64], scale: f64) -> [f64; 2];

@@ -28,28 +28,33 @@ pub struct WeightedBlocks<'a, W> {
     pub weight: W,
 }
 
-/// `H_jk = sum_i d_i x_ij x_ik` over chosen columns and all rows that have a weight.
+/// Adds `weight[i]` times the products of chosen columns in row `i` to a symmetric matrix.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
-pub fn matrix(chosen: &ChosenColumns<'_>, weight: &[f64], monitor: &dyn Monitor) -> Result<Vec<f64>> {
+pub fn add_products(
+    chosen: &ChosenColumns<'_>,
+    weight: &[f64],
+    matrix: &mut [f64],
+    monitor: &dyn Monitor,
+) -> Result<()> {
     let all = 0..chosen.n_columns();
     let blocks = WeightedBlocks { ranges: std::slice::from_ref(&all), weight: |_, i: usize| weight[i] };
-    weighted_products(chosen, &rows_with(weight), &blocks, monitor)
+    add_weighted(chosen, &rows_with(weight), &blocks, matrix, monitor)
 }
 
 /// The same where weights differ from block to block, over chosen columns and the given rows.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
-pub fn weighted_products(
+pub fn add_weighted(
     chosen: &ChosenColumns<'_>,
     rows: &[u32],
     blocks: &WeightedBlocks<'_, impl Fn([usize; 2], usize) -> f64 + Sync>,
+    matrix: &mut [f64],
     monitor: &dyn Monitor,
-) -> Result<Vec<f64>> {
+) -> Result<()> {
     let m = chosen.n_columns();
-    let mut matrix = memory::zeros(m * m);
     let mut left = chosen.all_places();
     let mut slots: Vec<u32> = memory::filled(u32::MAX, chosen.n_rows());
     let mut x: Vec<[f64; LINE]> = memory::filled([0.0; LINE], m.div_ceil(LINE) * ROWS);
@@ -79,8 +84,8 @@ pub fn weighted_products(
             simd::run(Tile { x: &x, weights: &weights[k], ranges: blocks.ranges, columns, lines, m });
         });
     }
-    mirror(&mut matrix, m);
-    Ok(matrix)
+    mirror(matrix, m);
+    Ok(())
 }
 
 impl<W: Fn([usize; 2], usize) -> f64> WeightedBlocks<'_, W> {
@@ -188,8 +193,10 @@ mod tests {
             };
             let coordinates = Coordinates { columns: &columns, terms: &[], n_blocks: 1 };
             let columns = ChosenColumns::of(coordinates, &chosen).unwrap();
-            for matrix in [columns.matrix(&bend, &Silent), matrix(&columns, &bend, &Silent)] {
-                let matrix = matrix.unwrap();
+            let mut sums = [vec![0.0; 9], vec![0.0; 9]];
+            columns.add_products(&bend, &mut sums[0], &Silent).unwrap();
+            add_products(&columns, &bend, &mut sums[1], &Silent).unwrap();
+            for matrix in sums {
                 for (at, found) in matrix.iter().enumerate() {
                     let (a, b) = (at / 3, at % 3);
                     let expected: f64 = (0..n).map(|i| bend[i] * x(i, a) * x(i, b)).sum();

@@ -152,7 +152,8 @@ pub fn matrix(
     }
     let mut shares: Vec<f64> = Vec::with_capacity(m);
     let mut p = vec![0.0; problem.n_classes];
-    chosen.sum_of_rows(problem.cost, monitor, |i, places, values, matrix| {
+    let mut matrix = memory::zeros(m * m);
+    chosen.add_rows(problem.cost, &mut matrix, monitor, |i, places, values, matrix| {
         let c = problem.cost[i];
         p.iter_mut().enumerate().for_each(|(k, p)| *p = losses.bend[k * n + i] / c);
         shares.clear();
@@ -168,7 +169,8 @@ pub fn matrix(
             let mine = (&places[first..=at], &values[first..=at]);
             mine.0.iter().zip(mine.1).for_each(|(&b, x)| line[b as usize] += own * x);
         }
-    })
+    })?;
+    Ok(matrix)
 }
 
 /// The same where columns have nearly all rows. `class` is that of each coordinate.
@@ -193,12 +195,10 @@ fn matrix_of_tiles(
         }
         mass(k, i) * rest(|k| losses.bend[k * n + i] / cost[i], problem.n_classes, classes[k])
     };
-    tiles::weighted_products(
-        chosen,
-        &tiles::rows_with(cost),
-        &WeightedBlocks { ranges: &ranges, weight },
-        monitor,
-    )
+    let (m, blocks) = (class.len(), WeightedBlocks { ranges: &ranges, weight });
+    let mut matrix = memory::zeros(m * m);
+    tiles::add_weighted(chosen, &tiles::rows_with(cost), &blocks, &mut matrix, monitor)?;
+    Ok(matrix)
 }
 
 /// `1 - p_k` of so many probabilities.
