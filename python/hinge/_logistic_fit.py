@@ -74,15 +74,19 @@ def solved(model: Any, solve: Callable[..., Result], C: float, rows: FitRows, op
     height, tol = options["intercept"], options["tol"]
     before = _model_before(model, rows, height) if starts else None
     steps = _newton_steps(model, rows, before, C, options)
+    goes_on = steps is None and before is not None and options["penalty"] is not None and rows.labels is None
     if model.max_iter == 0:
         result = untouched(rows, C)
     elif isinf(C):
         result = without_penalty(rows, solve, min(tol, LIMIT_TOL), steps)
+    elif steps is not None:
+        result = steps.solve(solve, C)
     else:
-        result = solve(C) if steps is None else steps.solve(solve, C)
+        result = solve(C, start=before) if goes_on else solve(C)
     if isinf(C) and rows.is_softmax:  # of all weights with these probabilities, the limit are those that add up to 0
         result = result | {name: result[name] - result[name].mean(axis=0) for name in ("coef", "intercept")}
-    if before is not None and not isinf(C):
+    may_be_worse = before is not None and not (goes_on and set(result["status"]) == {"converged"})
+    if may_be_worse and not isinf(C):
         result = better_of(result, before, rows, C, options)
     is_search = not hasattr(model, "C")  # whose weights are of double precision in scikit-learn too
     is_single = rows.X.dtype == np.float32 and rows.labels is None and not is_search
@@ -106,7 +110,7 @@ def _newton_steps(
     if not (getattr(model, "warm_start", False) or is_row):
         return None
     coef, intercept = before or (np.zeros((rows.n_problems, rows.X.shape[1])), np.zeros(rows.n_problems))
-    return NewtonSteps((np.ascontiguousarray(coef, dtype=np.float64), intercept), model.max_iter)
+    return NewtonSteps((coef, intercept), model.max_iter)
 
 
 def check_stored(model: Any, C: float) -> None:
@@ -128,7 +132,7 @@ def _model_before(model: Any, rows: FitRows, height: float | None) -> tuple[np.n
     coef = getattr(model, "coef_", None)
     if coef is None:
         return None
-    coef = coef.toarray() if sp.issparse(coef) else np.asarray(coef, dtype=np.float64)
+    coef = np.ascontiguousarray(coef.toarray() if sp.issparse(coef) else coef, dtype=np.float64)
     if coef.shape != (rows.n_problems, rows.X.shape[1]):
         return None
     return coef, np.zeros(len(coef)) if height is None else np.asarray(model.intercept_, dtype=np.float64)

@@ -515,8 +515,9 @@ LOGISTIC_REGRESSION = table(
     ),
     Parameter("warm_start", "bool", False, truth).means("""
         Whether a fit that ends at ``max_iter`` falls back on the model of the fit before, wherever that is the better
-        one for the data at hand. With ``solver="newton"``, or scikit-learn's "newton-cg" and "newton-cholesky", it also
-        begins there: of small problems two fits of one step each are one fit of two steps. Other solvers begin anew.
+        one for the data at hand. With another penalty than the square alone (absolute values, factors, bounds), with
+        ``solver="newton"``, or scikit-learn's "newton-cg" and "newton-cholesky", it also begins there: of small
+        problems two fits of one Newton step each are one fit of two steps. Other solvers begin anew.
     """),
     _CHECKPOINT,
 )

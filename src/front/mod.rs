@@ -153,11 +153,13 @@ fn fit_penalised(
     let map = spec.map.map(|map| map.map(data.rows.n_cols())).transpose()?;
     let rows = data.by_columns(map.as_ref())?;
     let all = Classification { rows: &rows, labels, cost, intercept: spec.intercept };
+    let starts = spec.start.map(StartWeights::problems);
+    let starts = starts.as_deref();
     if spec.is_multinomial(labels.n_classes)? {
-        let solution = labels::penalised::fit_softmax(&all, penalty, &spec.params, monitor)?;
+        let solution = labels::penalised::fit_softmax(&all, penalty, &spec.params, starts, monitor)?;
         return Ok(Outcome::of_penalised_softmax(solution, rows.n_cols()));
     }
-    let solutions = labels::penalised::fit(&all, spec.loss, penalty, &spec.params, monitor)?;
+    let solutions = labels::penalised::fit(&all, spec.loss, penalty, &spec.params, starts, monitor)?;
     Ok(Outcome::of_solutions(solutions, rows.n_cols(), None))
 }
 
@@ -377,12 +379,11 @@ impl Spec<'_> {
         let Some(StartWeights { coef, intercepts }) = self.start else {
             return Ok(());
         };
-        let is_newtons = self.params.solver == SolverKind::Newton && self.map.is_none();
-        let (Source::Rows(data), Targets::Classes(labels), None, true) =
-            (source, targets, self.penalty, is_newtons)
-        else {
-            let rule =
-                "left out but for solver=\"newton\" on a matrix, with classes, degree 1 and penalty=\"l2\"";
+        let goes_on = self.params.solver == SolverKind::Newton || self.penalty.is_some();
+        let can_go_on = goes_on && self.map.is_none();
+        let (Source::Rows(data), Targets::Classes(labels), true) = (source, targets, can_go_on) else {
+            let rule = "left out but on a matrix, with classes and degree 1, and then with \
+                        solver=\"newton\" or another penalty than \"l2\"";
             return Err(Error::Parameter { name: "start", value: format!("{} weights", coef.len()), rule });
         };
         let n = labels.n_problems();

@@ -26,7 +26,7 @@ pub struct Spec<'a> {
     pub multi_class: MultiClass,
     /// The penalty, where it is not the square of all weights.
     pub penalty: Option<&'a Penalty>,
-    /// Where Newton's method begins; `None` leaves that to the solver.
+    /// Where Newton's method, or the fit with another penalty, begins; `None` leaves that to the solver.
     pub start: Option<&'a StartWeights>,
 }
 
@@ -40,7 +40,12 @@ pub struct StartWeights {
 }
 
 impl StartWeights {
-    /// Weights and intercept of problem `k`.
+    /// Weights and intercept of each problem.
+    pub fn problems(&self) -> Vec<(&[f64], f64)> {
+        (0..self.intercepts.len()).map(|k| self.problem(k)).collect()
+    }
+
+    /// Those of problem `k`.
     pub fn problem(&self, k: usize) -> (&[f64], f64) {
         let n = self.coef.len() / self.intercepts.len();
         (&self.coef[k * n..(k + 1) * n], self.intercepts[k])

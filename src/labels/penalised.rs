@@ -71,16 +71,17 @@ impl PenalisedColumns {
         PenalisedClasses { columns, class, n_classes, cost, terms, reach: self.reach.as_ref() }
     }
 
-    /// Solves the problem of labels and costs of all rows.
+    /// Solves the problem of labels and costs of all rows, from weights and intercept of `start` or zero.
     fn solve(
         &self,
-        y: &[f64],
-        cost: &[f64],
+        (y, cost): (&[f64], &[f64]),
         loss: LossKind,
         params: &Params,
+        start: Option<(&[f64], f64)>,
         monitor: &dyn Monitor,
     ) -> Result<Solution> {
-        let found = solve(&self.problem(y, cost), loss, params, None, monitor)?;
+        let start = start.map(|(w, intercept)| self.joined(w, intercept));
+        let found = solve(&self.problem(y, cost), loss, params, start.as_deref(), monitor)?;
         let PenalisedSolution { w, certificate, status, n_iter, passes, .. } = found;
         let (w, intercept) = self.split(&w);
         let w = memory::copy(w);
@@ -106,14 +107,20 @@ impl PenalisedColumns {
         (w, constant.first().map_or(0.0, |v| self.bias * v))
     }
 
-    /// The same for each class, from the weights of one class after the other.
+    /// Weights of all columns, from those of the data's columns and the intercept.
+    fn joined(&self, w: &[f64], intercept: f64) -> Vec<f64> {
+        let constant = (self.bias != 0.0).then(|| intercept / self.bias);
+        w.iter().copied().chain(constant).collect_large()
+    }
+
+    /// As [`Self::split`] for each class, from the weights of one class after the other.
     pub fn split_classes<'w>(&self, w: &'w [f64], n_classes: usize) -> Vec<(&'w [f64], f64)> {
         let d = self.columns.len();
         (0..n_classes).map(|class| self.split(&w[class * d..][..d])).collect()
     }
 }
 
-/// Fits every binary problem.
+/// Fits every binary problem, from its weights and intercept of `starts` or from zero.
 ///
 /// # Errors
 /// Those of the checks of the input and of [`solve`].
@@ -122,6 +129,7 @@ pub fn fit(
     loss: LossKind,
     penalty: &Penalty,
     params: &Params,
+    starts: Option<&[(&[f64], f64)]>,
     monitor: &dyn Monitor,
 ) -> Result<Vec<Solution>> {
     let Classification { rows, labels, cost, intercept } = *data;
@@ -129,7 +137,8 @@ pub fn fit(
     let all = PenalisedColumns::of(rows, intercept, penalty, monitor)?;
     let ids: Vec<u32> = (0..n_rows).collect_large();
     parallel::try_map(0..labels.n_problems(), |_, k| {
-        all.solve(&labels.signs(k, &ids), cost, loss, params, monitor)
+        let start = starts.map(|starts| starts[k]);
+        all.solve((&labels.signs(k, &ids), cost), loss, params, start, monitor)
     })
 }
 
@@ -167,7 +176,7 @@ pub fn fit_labels(
                 return Err(Error::Parameter { name: "bounds", value, rule });
             }
         }
-        Ok(SparseSolution::of(all.solve(&y, cost, loss, params, monitor)?))
+        Ok(SparseSolution::of(all.solve((&y, cost), loss, params, None, monitor)?))
     };
     sparse::each_alone(labels.n_labels(), solve, keep)
 }
@@ -189,7 +198,7 @@ pub struct PenalisedSoftmax {
     pub passes: f64,
 }
 
-/// Fits all classes as one problem with the softmax.
+/// Fits all classes as one problem with the softmax, from the weights and intercepts of `starts` or zero.
 ///
 /// # Errors
 /// Those of the checks of the input and of [`softmax::solve`].
@@ -197,13 +206,18 @@ pub fn fit_softmax(
     data: &Classification<'_>,
     penalty: &Penalty,
     params: &Params,
+    starts: Option<&[(&[f64], f64)]>,
     monitor: &dyn Monitor,
 ) -> Result<PenalisedSoftmax> {
     let Classification { rows, labels, cost, intercept } = *data;
     check(data)?;
     let (all, n_classes) =
         (PenalisedColumns::of(rows, intercept, penalty, monitor)?, labels.n_classes as usize);
-    let found = softmax::solve(&all.classes(labels.ids, n_classes, cost), params, None, monitor)?;
+    let of_all = |starts: &[(&[f64], f64)]| -> Vec<f64> {
+        starts.iter().flat_map(|(w, intercept)| all.joined(w, *intercept)).collect_large()
+    };
+    let start = starts.map(of_all);
+    let found = softmax::solve(&all.classes(labels.ids, n_classes, cost), params, start.as_deref(), monitor)?;
     let classes = all.split_classes(&found.w, n_classes).into_iter();
     let (weights, intercepts) = classes.map(|(w, b)| (memory::copy(w), b)).unzip();
     let PenalisedSolution { certificate, status, n_iter, passes, .. } = found;

@@ -313,6 +313,46 @@ def test_each_class_against_the_rest_goes_on_from_its_own_weights(problem):
         np.testing.assert_allclose(model.coef_[k], alone.coef_[0], rtol=1e-7, atol=1e-12)
 
 
+ABSOLUTE = {
+    "l1": {"penalty": "l1"},
+    "elastic net": {"penalty": "elasticnet", "l1_ratio": 0.3, "intercept_scaling": 3.0},
+    "no intercept": {"penalty": "l1", "fit_intercept": False},
+    "bounds": {"bounds": (-0.1, 0.2)},
+    "factors": {"penalty_factors": np.arange(6) % 3},
+    "saga": {"l1_ratio": 1.0, "solver": "saga", "tol": 1e-3},  # a gap of 1e-6
+}
+
+
+@pytest.mark.parametrize("name", ABSOLUTE)
+@pytest.mark.parametrize("multi_class", ["ovr", "multinomial"])
+def test_a_warm_start_with_absolute_values_goes_on_from_the_fit_before(problem, name, multi_class):
+    X, y = problem[0][:, :6], thirds(problem[0])
+    options = {"multi_class": multi_class, "tol": 1e-6, "max_iter": 1000} | ABSOLUTE[name]
+    model = hinge.LogisticRegression(C=0.5, warm_start=True, **options).fit(X, y)
+    before, n_iter = model.certificate_.primal, model.n_iter_.copy()
+    model.fit(X, y)
+    assert model.n_iter_.max() <= 1 < n_iter.max()  # one where the proof was that of the last step
+    assert (np.asarray(model.certificate_.primal) <= np.asarray(before) * (1 + 1e-13)).all()
+    for C in (2.0, 0.01):  # up and down: the same optimum as from zero
+        model.set_params(C=C).fit(X, y)
+        cold = hinge.LogisticRegression(C=C, **options).fit(X, y)
+        assert model.certificate_.converged
+        np.testing.assert_allclose(model.certificate_.primal, cold.certificate_.primal, rtol=2e-6)
+
+
+def test_a_warm_start_with_absolute_values_that_ends_early_keeps_the_better_model(problem):
+    X, y = problem
+    options = {"penalty": "l1", "C": 10.0, "tol": 1e-9, "max_iter": 1000}
+    exact = hinge.LogisticRegression(**options).fit(X, y)
+    model = hinge.LogisticRegression(warm_start=True, **options).fit(X, y)
+    with pytest.warns(ConvergenceWarning):
+        model.set_params(max_iter=1, tol=1e-13).fit(X, y)
+    assert model.certificate_.primal[0] <= exact.certificate_.primal[0] * (1 + 1e-12)
+    model.coef_[0, 0] = np.nan
+    with pytest.raises(ValueError, match="start must be finite, got NaN"):
+        model.fit(X, y)
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_without_penalty_newtons_steps_are_one_row(problem):
     X, _ = problem
