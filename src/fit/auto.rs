@@ -84,7 +84,7 @@ fn is_hard_hinge(problem: &Problem<'_>) -> bool {
     }
     let least = if problem.intercept == Intercept::Free { HARD_HINGE_FREE } else { HARD_HINGE };
     let [mean, times] = sampled_diagonal(problem);
-    mean >= 1.0 && times >= least
+    mean >= 1.0 && mean * times >= least
 }
 
 /// Up to where a loss is easier by dual descent, to a gap of `tol`; none where it never is.
@@ -588,7 +588,7 @@ mod tests {
             (Intercept::Penalised(1.0), HARD_HINGE),
             (Intercept::Free, HARD_HINGE_FREE),
         ] {
-            let least = (least / per_column).max(1.0);
+            let least = (least / per_column).sqrt().max(1.0);
             let hard = of_mean(LossKind::Hinge, intercept, 1.1 * least);
             assert_eq!(hard, ([Newton, DualCd], [DualCd, Newton]));
             let easy = of_mean(LossKind::Hinge, intercept, 0.9 * least);
