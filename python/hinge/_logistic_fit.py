@@ -85,8 +85,8 @@ def solved(model: Any, solve: Callable[..., Result], C: float, rows: FitRows, op
         result = solve(C, start=before) if goes_on else solve(C)
     if isinf(C) and rows.is_softmax:  # of all weights with these probabilities, the limit are those that add up to 0
         result = result | {name: result[name] - result[name].mean(axis=0) for name in ("coef", "intercept")}
-    may_be_worse = before is not None and not (goes_on and set(result["status"]) == {"converged"})
-    if may_be_worse and not isinf(C):
+    is_done = goes_on and set(result["status"]) == {"converged"}  # going on from that model
+    if before is not None and not (is_done or isinf(C)):
         result = better_of(result, before, rows, C, options)
     is_search = not hasattr(model, "C")  # whose weights are of double precision in scikit-learn too
     is_single = rows.X.dtype == np.float32 and rows.labels is None and not is_search
