@@ -136,3 +136,17 @@ impl ModelMatrix {
         Ok(step.iter().all(|s| s.is_finite()).then_some(step))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_matrix_is_given_back_without_the_damping() {
+        let matrix = vec![0.3, 0.1, 0.1, 0.7];
+        let mut model = ModelMatrix::new(matrix.clone(), vec![1.0, -1.0], &[0.1, 0.2]);
+        assert_eq!([model.along(0), model.along(1)], [[1.0, 0.3 + 0.1], [-1.0, 0.7 + 0.2]]);
+        model.shift(0, 1.0);
+        assert_eq!(model.into_matrix(), matrix);
+    }
+}
