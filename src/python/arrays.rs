@@ -94,8 +94,8 @@ macro_rules! array_of_any {
                 $(if let Ok(array) = object.cast::<numpy::PyArray1<$number>>() {
                     return Ok(Self::$variant($crate::python::arrays::readable(&array)?));
                 })+
-                let types = [$(stringify!($number)),+].join(", ");
-                Err(pyo3::exceptions::PyTypeError::new_err(format!("not a flat array of {types}")))
+                let accepted = [$(numpy::dtype::<$number>(object.py()).to_string()),+];
+                Err($crate::python::arrays::not_an_array_of(&accepted, &object))
             }
         }
     };
@@ -111,6 +111,16 @@ array_of_any!(
     /// Values in either precision.
     FloatArray { F32: f32, F64: f64 }
 );
+
+/// Says what was expected, and what came instead.
+pub fn not_an_array_of(accepted: &[String], object: &Bound<'_, PyAny>) -> PyErr {
+    let found = match object.cast::<PyUntypedArray>() {
+        Ok(array) => format!("a {}-dimensional array of {}", array.ndim(), array.dtype()),
+        Err(_) => object.get_type().to_string(),
+    };
+    let accepted = accepted.join(" or ");
+    PyTypeError::new_err(format!("expected a 1-dimensional array of {accepted}, got {found}"))
+}
 
 /// An array that is only read.
 pub fn readable<'py, T: Element>(array: &Bound<'py, PyArray1<T>>) -> PyResult<PyReadonlyArray1<'py, T>> {
