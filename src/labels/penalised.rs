@@ -80,7 +80,7 @@ impl PenalisedColumns {
         start: Option<(&[f64], f64)>,
         monitor: &dyn Monitor,
     ) -> Result<Solution> {
-        let start = start.map(|(w, intercept)| self.joined(w, intercept));
+        let start = start.map(|(w, intercept)| self.all_weights(w, intercept));
         let found = solve(&self.problem(y, cost), loss, params, start.as_deref(), monitor)?;
         let PenalisedSolution { w, certificate, status, n_iter, passes, .. } = found;
         let (w, intercept) = self.split(&w);
@@ -108,7 +108,7 @@ impl PenalisedColumns {
     }
 
     /// Weights of all columns, from those of the data's columns and the intercept.
-    fn joined(&self, w: &[f64], intercept: f64) -> Vec<f64> {
+    fn all_weights(&self, w: &[f64], intercept: f64) -> Vec<f64> {
         let constant = (self.bias != 0.0).then(|| intercept / self.bias);
         w.iter().copied().chain(constant).collect_large()
     }
@@ -214,7 +214,7 @@ pub fn fit_softmax(
     let (all, n_classes) =
         (PenalisedColumns::of(rows, intercept, penalty, monitor)?, labels.n_classes as usize);
     let of_all = |starts: &[(&[f64], f64)]| -> Vec<f64> {
-        starts.iter().flat_map(|(w, intercept)| all.joined(w, *intercept)).collect_large()
+        starts.iter().flat_map(|(w, intercept)| all.all_weights(w, *intercept)).collect_large()
     };
     let start = starts.map(of_all);
     let found = softmax::solve(&all.classes(labels.ids, n_classes, cost), params, start.as_deref(), monitor)?;

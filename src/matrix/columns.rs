@@ -114,6 +114,7 @@ impl Columns {
     /// Entries of a row that stand twice in a column as one, their sum: products on one hashed weight
     /// ([`crate::pairs`]).
     fn joined(self) -> Self {
+        // Without a branch an entry: it is asked of every fit by columns.
         let is_twice = |j: usize| {
             let rows = self.rows_at(self.places(j));
             rows.iter().zip(rows.iter().skip(1)).fold(false, |is_twice, (a, b)| is_twice | (a == b))

@@ -6,7 +6,7 @@ use super::coordinates::Coordinates;
 use super::entries::RowModels;
 use super::free_columns::onto_free_columns;
 use super::half_parabolas::HalfParabolas;
-use super::kept_matrix::add_products;
+use super::matrix_of_rows::add_products;
 use super::smooth::SmoothTerms;
 use super::smooth_part::{Losses, SmoothPart};
 use crate::fit::monitor::Monitor;
@@ -83,7 +83,7 @@ impl<S: SmoothTerms> SmoothPart for BinaryLosses<'_, S> {
     }
 
     fn row_weights<'l>(&self, losses: &'l Losses) -> Option<&'l [f64]> {
-        Some(&losses.bend)
+        self.smooth.is_piecewise().then_some(&losses.bend[..])
     }
 
     fn dual_terms(&self, slope: &[f64], scale: f64) -> [f64; 2] {

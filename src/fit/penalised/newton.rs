@@ -6,7 +6,7 @@ use super::coordinates::penalty;
 use super::entries::Entries;
 use super::gram::ModelMatrix;
 use super::heavy::{self, HeavyBlock};
-use super::kept_matrix::MatrixOfRows;
+use super::matrix_of_rows::MatrixOfRows;
 use super::quadratic::{DescentEnd, InnerStop, QuadraticModel, descend};
 use super::smooth_part::{Losses, SmoothPart};
 use super::working_set::WorkingSet;
@@ -100,7 +100,7 @@ pub struct NewtonSteps<'a, T> {
     model_slopes: Option<Vec<f64>>,
     /// and what [`Self::passes`] were when such a one was last asked for.
     passes_then: f64,
-    /// The matrix of the last model that had one.
+    /// The matrix of the last model, where the next one may follow from it.
     kept: Option<MatrixOfRows>,
     /// Vectors of rows that are not in use: new memory is slow to touch.
     spare: Vec<Losses>,
@@ -345,8 +345,8 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         Ok(after)
     }
 
-    /// The matrix of the model on a set, and what part of its price it takes. `weights` are those of the rows
-    /// whose products it is the sum of, if it is one.
+    /// The matrix of the model on a set, and what part of its price it takes. `weights` are those of
+    /// [`SmoothPart::row_weights`].
     fn matrix(
         &mut self,
         set: &ChosenColumns<'_>,

@@ -18,6 +18,8 @@ pub trait SmoothTerms: Objective<1> {
     fn half_parabola(&self, _: usize) -> Option<[f64; 2]> {
         None
     }
+    /// Whether `f_i` is made of parabolas, so that `f_i''` is another only where a step passes a kink.
+    fn is_piecewise(&self) -> bool;
     /// The largest size of a slope.
     fn upper(&self, i: usize) -> f64;
 }
@@ -32,6 +34,10 @@ impl<T: Loss> SmoothTerms for Weighted<'_, T> {
     }
     fn half_parabola(&self, i: usize) -> Option<[f64; 2]> {
         self.loss.is_half_parabola().then(|| [self.y[i], self.y[i] * self.largest_bend(i)])
+    }
+    /// The losses that end are, the logistic one has no kink.
+    fn is_piecewise(&self) -> bool {
+        self.loss.can_be_zero()
     }
     fn upper(&self, i: usize) -> f64 {
         self.loss.upper(self.cost[i])
@@ -50,6 +56,9 @@ impl SmoothTerms for SmoothedHinge<'_> {
     }
     fn largest_bend(&self, i: usize) -> f64 {
         self.sigma * self.cost[i]
+    }
+    fn is_piecewise(&self) -> bool {
+        true
     }
     fn upper(&self, i: usize) -> f64 {
         self.cost[i]

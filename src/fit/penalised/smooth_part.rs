@@ -69,7 +69,7 @@ pub trait SmoothPart: Sync {
         losses: &Losses,
         monitor: &dyn Monitor,
     ) -> Result<Vec<f64>>;
-    /// The weights of the rows of whose products that matrix is the sum, if it is one.
+    /// The weights of the rows of whose products that matrix is the sum, where few of them change in a step.
     fn row_weights<'l>(&self, _losses: &'l Losses) -> Option<&'l [f64]> {
         None
     }

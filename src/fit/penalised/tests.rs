@@ -188,7 +188,9 @@ fn only_the_squared_hinge_is_made_of_half_parabolas() {
     let problem = table.problem();
     let (y, cost) = (problem.y, problem.cost);
     let part = BinaryLosses { problem: &problem, smooth: &Weighted { loss: crate::loss::Logistic, y, cost } };
-    assert!(part.half_parabolas(&[0, 1, 2], &Losses::at(&part, vec![0.0; 9])).is_none());
+    let losses = Losses::at(&part, vec![0.0; 9]);
+    assert!(part.half_parabolas(&[0, 1, 2], &losses).is_none());
+    assert!(part.row_weights(&losses).is_none());
 }
 
 proptest! {
